@@ -20,8 +20,8 @@ type Command struct {
 	// Stdin is read until its end or the command's. Nil: the command sees end of file at once.
 	Stdin io.Reader
 	// Stdout and Stderr get all the output. Nil: the first Output bytes are kept in the Result, the
-	// rest is counted and dropped. A failing or slow writer slows the command down, never loses
-	// bytes, unless it returns an error: then the rest is counted and dropped.
+	// rest is counted and dropped. A slow writer slows the command down and loses nothing. When a
+	// writer fails, the command finds that stream closed (SIGPIPE), as in any pipeline.
 	Stdout, Stderr io.Writer
 	// TTY gives it a terminal. Nil: plain pipes.
 	TTY *TTY

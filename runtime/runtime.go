@@ -1,39 +1,160 @@
-// Package runtime (skeleton while being written).
+// Package runtime runs untrusted programs in sandboxes on a plain Linux host: namespaces, cgroups,
+// a read-only root, a seccomp filter, no daemon.
+//
+//	func main() {
+//		runtime.Init()
+//		rt, err := runtime.Open(runtime.Options{})
+//		…
+//		res, err := rt.Run(ctx, runtime.Spec{}, runtime.Command{Args: []string{"python3", "-c", "print(6*7)"}})
+//	}
+//
+// A program's failure is a Result; an error means that the sandbox could not be built or observed.
+// The zero Spec is the tightest sandbox; what this host cannot give is an error naming it.
+//
+// All methods may be called by several goroutines and processes at once. A context that ends kills
+// what the call started, reaps it and reports. An attached execution dies with the process that
+// started it.
+//
+// It needs root, Linux 6.1 or later, and cgroup v2 (pure, or hybrid with v1 controllers). See
+// docs/security.md for what it does and does not protect against.
 package runtime
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/husk-sandbox/husk/cgroup"
+	"github.com/husk-sandbox/husk/runtime/internal/engine"
 )
 
-// Options …
+// Options say where the state is. The zero value is the host's own.
 type Options struct {
 	Root         string // state on disk. Empty: /var/lib/husk
-	Run          string // sockets and locks. Empty: /run/husk
+	Run          string // sockets and locks, on a tmpfs. Empty: /run/husk
 	CgroupParent string // below each cgroup hierarchy's root. Empty: /husk
-	// InProcess runs the engine in this process instead of a child of it. Only for programs whose
-	// main goroutine called Init and does nothing else on the main thread, such as the husk command.
+	// InProcess builds sandboxes in this process instead of a short-lived child of it, which saves
+	// two program starts. libcontainer then treats the process as its own: it marks all descriptors
+	// close-on-exec. Only for programs whose main is ours, such as the husk command.
 	InProcess bool
 }
 
-// Runtime …
-type Runtime struct{}
+// Runtime is an opened store. Make one with Open; it holds few resources, and any number of
+// processes may have the same store open.
+type Runtime struct {
+	opts  Options
+	store store
 
-// Sandbox …
-type Sandbox struct{}
+	mu   sync.Mutex
+	tree *cgroup.Tree // opened on first use
+}
 
-// State is where a sandbox is in its life.
-type State string
+// Init must be the first statement of main in a program that embeds husk: it reserves the main thread,
+// so that no sandbox's mount namespace is ever left on it. In a process that husk started from this
+// program for itself, main is never reached.
+func Init() { engine.LockMain() }
 
-// The states.
-const (
-	StateCreating State = "creating"
-	StateStarted  State = "started"
-	StateStopping State = "stopping"
-	StateStopped  State = "stopped"
-	StateError    State = "error"
-)
+// Open opens the store and makes it if it is not there. It fails without root, and on a store written
+// by a newer version.
+func Open(o Options) (*Runtime, error) {
+	if o.Root == "" {
+		o.Root = "/var/lib/husk"
+	}
+	if o.Run == "" {
+		o.Run = "/run/husk"
+	}
+	if o.CgroupParent == "" {
+		o.CgroupParent = "/husk"
+	}
+	if os.Geteuid() != 0 {
+		return nil, &SetupError{"open store", o.Root, errors.New("husk needs root to make namespaces and cgroups: run it with sudo")}
+	}
+	rt := &Runtime{opts: o, store: store{root: o.Root, run: o.Run}}
+	return rt, rt.store.open()
+}
+
+// Close releases what Open took. Sandboxes live on.
+func (rt *Runtime) Close() error { return nil }
+
+// cgroups opens the cgroup tree once.
+func (rt *Runtime) cgroups() (*cgroup.Tree, error) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.tree != nil {
+		return rt.tree, nil
+	}
+	tree, err := cgroup.Open(rt.opts.CgroupParent)
+	if err != nil {
+		return nil, &SetupError{"open cgroups", rt.opts.CgroupParent, err}
+	}
+	rt.tree = tree
+	return tree, nil
+}
+
+// Create makes a sandbox and starts its guest. The caller must Terminate or Remove it one day; it
+// outlives this process. ErrExists: the name is taken. ErrInvalid: the Spec is wrong.
+func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
+	return rt.create(ctx, spec, nil)
+}
+
+// Run creates a sandbox, executes one command in it and destroys it: nothing is left behind, also when
+// this process is killed meanwhile.
+func (rt *Runtime) Run(ctx context.Context, spec Spec, c Command) (Result, error) {
+	var life [2]int
+	if err := unix.Pipe2(life[:], unix.O_CLOEXEC); err != nil {
+		return Result{}, &SetupError{"make pipe", "", err}
+	}
+	theirs, ours := os.NewFile(uintptr(life[0]), "life"), os.NewFile(uintptr(life[1]), "life")
+	defer ours.Close()
+	sb, err := rt.create(ctx, spec, theirs)
+	theirs.Close()
+	if err != nil {
+		return Result{}, err
+	}
+	res, err := sb.Execute(ctx, c)
+	// what ends the sandbox must not be cut short by the context that ended the command
+	if e := sb.destroy(context.WithoutCancel(ctx)); err == nil && e != nil {
+		err = e
+	}
+	return res, err
+}
+
+// Sandbox finds a sandbox by its id or name: ErrNotFound.
+func (rt *Runtime) Sandbox(ref string) (*Sandbox, error) {
+	id, err := rt.store.resolve(ref)
+	if err != nil {
+		return nil, err
+	}
+	st, err := rt.store.load(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Sandbox{rt: rt, st: st}, nil
+}
+
+// List describes all sandboxes, the oldest first.
+func (rt *Runtime) List(ctx context.Context) ([]Info, error) {
+	if err := rt.sweep(ctx); err != nil {
+		return nil, err
+	}
+	ids, err := rt.store.list()
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]Info, 0, len(ids))
+	for _, id := range ids {
+		if st, err := rt.store.load(id); err == nil {
+			infos = append(infos, st.info())
+		}
+	}
+	sortInfos(infos)
+	return infos, nil
+}
 
 // Info describes a sandbox without touching it.
 type Info struct {
@@ -48,51 +169,44 @@ type Info struct {
 	CreatedAt time.Time         `json:"created_at"`
 }
 
-var errNotYet = errors.New("not yet")
+// State is where a sandbox is in its life.
+type State string
 
-// DefaultGrace is the time between SIGTERM and SIGKILL in Stop.
-const DefaultGrace = 10 * time.Second
+// The states.
+const (
+	StateCreating State = "creating"
+	StateStarted  State = "started"
+	StateStopping State = "stopping"
+	StateStopped  State = "stopped"
+	StateError    State = "error"
+)
 
-// Init must be the first statement of main in a program that embeds husk.
-func Init() {}
-
-// Open …
-func Open(o Options) (*Runtime, error) { return nil, errNotYet }
-
-// Close …
-func (rt *Runtime) Close() error { return nil }
-
-// Create …
-func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Sandbox, error) { return nil, errNotYet }
-
-// Run creates a sandbox, executes, destroys.
-func (rt *Runtime) Run(ctx context.Context, spec Spec, c Command) (Result, error) {
-	return Result{}, errNotYet
+func (st *state) info() Info {
+	scope := st.Spec.Scope
+	if scope == ScopeExecute {
+		scope = "execute"
+	}
+	return Info{
+		ID: st.ID, Name: st.Spec.Name, State: st.State, Reason: st.Reason, Snapshot: st.Spec.Snapshot,
+		Labels: st.Spec.Labels, Scope: scope, Network: st.Spec.Network.String(), CreatedAt: st.CreatedAt,
+	}
 }
 
-// Sandbox finds one by id or name: ErrNotFound.
-func (rt *Runtime) Sandbox(ref string) (*Sandbox, error) { return nil, errNotYet }
+func wrapStep(step, subject string, err error) error {
+	var s *SetupError
+	if err == nil || errors.As(err, &s) || errors.Is(err, ErrInvalid) {
+		return err
+	}
+	var e *engine.Error
+	if errors.As(err, &e) {
+		return &SetupError{e.Step, e.Subject, engineCause{e}}
+	}
+	return &SetupError{step, subject, err}
+}
 
-// List …
-func (rt *Runtime) List(ctx context.Context) ([]Info, error) { return nil, errNotYet }
+// engineCause prints only the cause, since the SetupError around it says step and subject.
+type engineCause struct{ *engine.Error }
 
-// ID …
-func (sb *Sandbox) ID() string { return "" }
+func (e engineCause) Error() string { return e.Text }
 
-// Info …
-func (sb *Sandbox) Info() (Info, error) { return Info{}, errNotYet }
-
-// Execute …
-func (sb *Sandbox) Execute(ctx context.Context, c Command) (Result, error) { return Result{}, errNotYet }
-
-// Stop sends SIGTERM to every execution, waits for DefaultGrace, then kills; idempotent.
-func (sb *Sandbox) Stop(ctx context.Context) error { return errNotYet }
-
-// StopWithin is Stop with another grace.
-func (sb *Sandbox) StopWithin(ctx context.Context, grace time.Duration) error { return errNotYet }
-
-// Terminate kills now; idempotent.
-func (sb *Sandbox) Terminate(ctx context.Context) error { return errNotYet }
-
-// Remove destroys it with its files; ErrInvalid-typed error when still running and not force.
-func (sb *Sandbox) Remove(ctx context.Context, force bool) error { return errNotYet }
+var _ fmt.Stringer = Bytes(0)
