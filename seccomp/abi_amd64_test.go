@@ -41,6 +41,7 @@ func TestKernelRefusesForeignABIs(t *testing.T) {
 		if free := confined(t, "exec", Unconfined(), Options{}, file).Run(); free != nil && strings.HasPrefix(free.Error(), "signal:") {
 			want = free.Error() // this kernel is built without the ABI
 		}
+		t.Logf("%s: %s", c.name, want)
 		for _, p := range []Profile{Default(), Strict(), custom} {
 			if err := confined(t, "exec", p, Options{}, file).Run(); err == nil || err.Error() != want {
 				t.Errorf("%s: %s: %v, want %s", p.Name(), c.name, err, want)

@@ -15,6 +15,14 @@ const (
 
 	eperm action = unix.SECCOMP_RET_ERRNO | action(unix.EPERM)
 	nosys action = unix.SECCOMP_RET_ERRNO | action(unix.ENOSYS)
+
+	// noFamily answers sockets as a kernel without that family does. Libraries know it: libaudit
+	// lets programs go on, where EPERM makes useradd give up.
+	noFamily action = unix.SECCOMP_RET_ERRNO | action(unix.EAFNOSUPPORT)
+	// noOption answers socket options as a kernel without them does.
+	noOption action = unix.SECCOMP_RET_ERRNO | action(unix.ENOPROTOOPT)
+	// noAttribute answers as a file system without attributes does: cp and tar go on.
+	noAttribute action = unix.SECCOMP_RET_ERRNO | action(unix.EOPNOTSUPP)
 )
 
 // maxErrno is the largest errno that the kernel passes on (MAX_ERRNO).

@@ -63,13 +63,6 @@ func mobyFilter(f *moby.Filter) *fileFilter {
 	return out
 }
 
-// noFamily answers sockets as a kernel without that family does. Libraries know it: libaudit lets
-// programs go on, where EPERM makes useradd give up.
-func noFamily() action { return refuse(uint16(unix.EAFNOSUPPORT)) }
-
-// noOption answers socket options as a kernel without them does.
-func noOption() action { return refuse(uint16(unix.ENOPROTOOPT)) }
-
 // defaultSockets permits what programs use. Every other family loads a kernel module that few
 // people test and many have broken: AF_ALG, AF_VSOCK, AF_RXRPC, AF_PACKET, AF_TIPC, AF_XDP, …; of
 // netlink NETLINK_XFRM, NETLINK_NETFILTER and NETLINK_CRYPTO are the known ways out.
@@ -84,7 +77,7 @@ func defaultSockets() []docRule {
 		family(is(0, unix.AF_NETLINK), is(2, unix.NETLINK_ROUTE)),
 		family(is(0, unix.AF_NETLINK), is(2, unix.NETLINK_KOBJECT_UEVENT)),
 		{names: []string{"socketpair"}, act: allow, conds: []cond{is(0, unix.AF_UNIX)}},
-		{names: []string{"socket", "socketpair"}, act: noFamily(), otherwise: true},
+		{names: []string{"socket", "socketpair"}, act: noFamily, otherwise: true},
 	}
 }
 
@@ -93,7 +86,7 @@ func defaultSockets() []docRule {
 func closedSocketOptions() []docRule {
 	const udpEncap, tcpULP = 100, 31
 	option := func(level, option uint32) docRule {
-		return docRule{names: []string{"setsockopt"}, act: noOption(), conds: []cond{is(1, level), is(2, option)}}
+		return docRule{names: []string{"setsockopt"}, act: noOption, conds: []cond{is(1, level), is(2, option)}}
 	}
 	return []docRule{
 		option(unix.IPPROTO_UDP, udpEncap),

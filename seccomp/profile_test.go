@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,139 +153,45 @@ func sys(name string) uint32 {
 
 // TestDefaultCalls goes through the promises of the profile, on amd64.
 func TestDefaultCalls(t *testing.T) {
-	noFamily := noFamily()
-	cases := []struct {
-		name string
-		nr   uint32
-		args []uint64
-		want action
-	}{
-		{"AF_UNIX", sys("socket"), []uint64{1, 1}, allow},
-		{"AF_INET", sys("socket"), []uint64{2, 1}, allow},
-		{"AF_INET6", sys("socket"), []uint64{10, 1}, allow},
-		{"NETLINK_ROUTE", sys("socket"), []uint64{16, 3, 0}, allow},
-		{"NETLINK_KOBJECT_UEVENT", sys("socket"), []uint64{16, 3, 15}, allow},
-		{"NETLINK_XFRM", sys("socket"), []uint64{16, 3, 6}, noFamily},
-		{"NETLINK_NETFILTER", sys("socket"), []uint64{16, 3, 12}, noFamily},
-		{"NETLINK_NETFILTER with high bits", sys("socket"), []uint64{16, 3, 0x10000000c}, noFamily},
-		{"AF_PACKET", sys("socket"), []uint64{17, 3}, noFamily},
-		{"AF_RXRPC", sys("socket"), []uint64{33, 2}, noFamily},
-		{"AF_ALG", sys("socket"), []uint64{38, 5}, noFamily},
-		{"AF_ALG with high bits", sys("socket"), []uint64{0x100000026, 5}, noFamily},
-		{"AF_VSOCK", sys("socket"), []uint64{40, 1}, noFamily},
-		{"pair of AF_UNIX", sys("socketpair"), []uint64{1, 1}, allow},
-		{"pair of AF_TIPC", sys("socketpair"), []uint64{30, 1}, noFamily},
-		{"UDP_ENCAP", sys("setsockopt"), []uint64{3, 17, 100}, noOption()},
-		{"UDP_ENCAP of udplite", sys("setsockopt"), []uint64{3, 136, 100}, noOption()},
-		{"TCP_ULP with high bits", sys("setsockopt"), []uint64{3, 6, 0xff0000001f}, noOption()},
-		{"SO_REUSEADDR", sys("setsockopt"), []uint64{3, 1, 2}, allow},
-		{"clone of a thread", sys("clone"), []uint64{0x3d0f00}, allow},
-		{"clone NEWUSER", sys("clone"), []uint64{unix.CLONE_NEWUSER | 17}, eperm},
-		{"clone NEWNET", sys("clone"), []uint64{unix.CLONE_NEWNET}, eperm},
-		{"clone NEWCGROUP", sys("clone"), []uint64{unix.CLONE_NEWCGROUP}, eperm},
-		{"clone3", sys("clone3"), nil, nosys},
-		{"unshare NEWUSER", sys("unshare"), []uint64{unix.CLONE_NEWUSER}, eperm},
-		{"setns", sys("setns"), nil, eperm},
-		{"io_uring_setup", sys("io_uring_setup"), nil, eperm},
-		{"io_uring_enter", sys("io_uring_enter"), nil, eperm},
-		{"io_uring_register", sys("io_uring_register"), nil, eperm},
-		{"keyctl", sys("keyctl"), nil, eperm},
-		{"add_key", sys("add_key"), nil, eperm},
-		{"request_key", sys("request_key"), nil, eperm},
-		{"userfaultfd", sys("userfaultfd"), nil, eperm},
-		{"bpf", sys("bpf"), nil, eperm},
-		{"perf_event_open", sys("perf_event_open"), nil, eperm},
-		{"mount", sys("mount"), nil, eperm},
-		{"umount2", sys("umount2"), nil, eperm},
-		{"fsopen", sys("fsopen"), nil, eperm},
-		{"fsconfig", sys("fsconfig"), nil, eperm},
-		{"fsmount", sys("fsmount"), nil, eperm},
-		{"fspick", sys("fspick"), nil, eperm},
-		{"open_tree", sys("open_tree"), nil, eperm},
-		{"move_mount", sys("move_mount"), nil, eperm},
-		{"mount_setattr", sys("mount_setattr"), nil, eperm},
-		{"pivot_root", sys("pivot_root"), nil, eperm},
-		{"open_tree_attr", sys("open_tree_attr"), nil, nosys},
-		{"listmount", sys("listmount"), nil, nosys},
-		{"statmount", sys("statmount"), nil, nosys},
-		{"kexec_load", sys("kexec_load"), nil, eperm},
-		{"init_module", sys("init_module"), nil, eperm},
-		{"finit_module", sys("finit_module"), nil, eperm},
-		{"reboot", sys("reboot"), nil, eperm},
-		{"swapon", sys("swapon"), nil, eperm},
-		{"clock_settime", sys("clock_settime"), nil, eperm},
-		{"settimeofday", sys("settimeofday"), nil, eperm},
-		{"name_to_handle_at", sys("name_to_handle_at"), nil, eperm},
-		{"open_by_handle_at", sys("open_by_handle_at"), nil, eperm},
-		{"quotactl", sys("quotactl"), nil, eperm},
-		{"nfsservctl", sys("nfsservctl"), nil, eperm},
-		{"lookup_dcookie", sys("lookup_dcookie"), nil, eperm},
-		{"ptrace", sys("ptrace"), nil, allow},
-		{"TIOCSTI", sys("ioctl"), []uint64{0, 0x5412}, eperm},
-		{"TIOCSTI with high bits", sys("ioctl"), []uint64{0, 0xdead00005412}, eperm},
-		{"TIOCLINUX with high bits", sys("ioctl"), []uint64{0, 0x10000541c}, eperm},
-		{"TCGETS", sys("ioctl"), []uint64{0, 0x5401}, allow},
-		{"hole in the table", 400, nil, nosys},
-		{"file_getattr, newer than the profile", sys("file_getattr"), nil, nosys},
-		{"1000", 1000, nil, nosys},
-		{"x32 read", 0x40000000, nil, nosys},
-		{"x32 with its own number", 0x40000000 + 512, nil, nosys},
-		{"read", sys("read"), nil, allow},
-		{"execve", sys("execve"), nil, allow},
-		{"openat2", sys("openat2"), nil, allow},
-	}
-	vm := interpreterFor(t, "default", Options{Arch: "amd64"})
-	for _, c := range cases {
-		in := call{audit: unix.AUDIT_ARCH_X86_64, nr: c.nr}
-		copy(in.args[:], c.args)
-		if got := vm.run(t, in); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got.describe(), c.want.describe())
-		}
-		in.audit = unix.AUDIT_ARCH_I386
-		if got := vm.run(t, in); got != nosys {
-			t.Errorf("%s by i386: %s", c.name, got.describe())
-		}
-	}
+	checkCalls(t, "calls_default.txt", interpreterFor(t, "default", Options{Arch: "amd64"}))
 }
 
 func TestNoSetID(t *testing.T) {
-	custom := `{"defaultAction":"SCMP_ACT_ALLOW"}`
-	cases := []struct {
-		name string
-		nr   uint32
-		args []uint64
-		want action
-	}{
-		{"chmod 4755", sys("chmod"), []uint64{0, 0o4755}, eperm},
-		{"chmod 2755", sys("chmod"), []uint64{0, 0o2755}, eperm},
-		{"chmod 6755 with high bits", sys("chmod"), []uint64{0, 0xf00006755}, eperm},
-		{"chmod 1777", sys("chmod"), []uint64{0, 0o1777}, allow},
-		{"fchmod 4755", sys("fchmod"), []uint64{0, 0o4755}, eperm},
-		{"fchmodat 4755", sys("fchmodat"), []uint64{0, 0, 0o4755}, eperm},
-		{"fchmodat 755", sys("fchmodat"), []uint64{0, 0, 0o755, 0o4000}, allow},
-		{"fchmodat2 2755", sys("fchmodat2"), []uint64{0, 0, 0o2755}, eperm},
-		{"mknod 4755", sys("mknod"), []uint64{0, 0o104755}, eperm},
-		{"mknodat 4755", sys("mknodat"), []uint64{0, 0, 0o104755}, eperm},
-		{"creat 4755", sys("creat"), []uint64{0, 0o4755}, eperm},
-		{"open, no creation, garbage", sys("open"), []uint64{0, 0, 0o7777}, allow},
-		{"open O_CREAT 4755", sys("open"), []uint64{0, 0o101, 0o4755}, eperm},
-		{"open O_CREAT 755", sys("open"), []uint64{0, 0o101, 0o755}, allow},
-		{"openat O_CREAT 4755", sys("openat"), []uint64{0, 0, 0o101, 0o4755}, eperm},
-		{"openat O_TMPFILE 4755", sys("openat"), []uint64{0, 0, 0o20200001, 0o4755}, eperm},
-		{"openat O_DIRECTORY, garbage", sys("openat"), []uint64{0, 0, 0o200000, 0o4755}, allow},
-		{"openat2", sys("openat2"), nil, nosys},
-		{"io_uring_setup", sys("io_uring_setup"), nil, eperm},
-		{"mkdir 2755", sys("mkdir"), []uint64{0, 0o2755}, allow},
-		{"past the table", 1000, nil, nosys},
+	for _, profile := range []string{"default", "unconfined", `{"defaultAction":"SCMP_ACT_ALLOW"}`} {
+		checkCalls(t, "calls_no_set_id.txt", interpreterFor(t, profile, Options{Arch: "amd64", NoSetID: true}))
 	}
-	for _, profile := range []string{"default", "unconfined", custom} {
-		vm := interpreterFor(t, profile, Options{Arch: "amd64", NoSetID: true})
-		for _, c := range cases {
-			in := call{audit: unix.AUDIT_ARCH_X86_64, nr: c.nr}
-			copy(in.args[:], c.args)
-			if got := vm.run(t, in); got != c.want {
-				t.Errorf("%s: %s: %s, want %s", profile, c.name, got.describe(), c.want.describe())
+}
+
+// checkCalls reads lines of a wanted action, the call's name or number and its arguments.
+func checkCalls(t *testing.T, file string, vm interpreter) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		spec, _, _ := strings.Cut(line, "#")
+		fields := strings.Fields(spec)
+		if len(fields) == 0 {
+			continue
+		}
+		in := call{audit: unix.AUDIT_ARCH_X86_64}
+		if nr, err := strconv.ParseUint(fields[1], 0, 32); err == nil {
+			in.nr = uint32(nr)
+		} else {
+			in.nr = sys(fields[1])
+		}
+		for i, field := range fields[2:] {
+			if in.args[i], err = strconv.ParseUint(field, 0, 64); err != nil {
+				t.Fatal(err)
 			}
+		}
+		if got := vm.run(t, in); got.describe() != fields[0] {
+			t.Errorf("%s: %s", strings.TrimSpace(line), got.describe())
+		}
+		in.audit = unix.AUDIT_ARCH_I386
+		if got := vm.run(t, in); got != nosys {
+			t.Errorf("%s by i386: %s", strings.TrimSpace(line), got.describe())
 		}
 	}
 }

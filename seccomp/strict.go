@@ -82,7 +82,7 @@ func strictSockets() []docRule {
 	const typeMask = 0xf // the rest are SOCK_CLOEXEC and SOCK_NONBLOCK
 	rules := []docRule{
 		{names: []string{"socket", "socketpair"}, act: allow, conds: []cond{is(0, unix.AF_UNIX)}},
-		{names: []string{"socket", "socketpair"}, act: noFamily(), otherwise: true},
+		{names: []string{"socket", "socketpair"}, act: noFamily, otherwise: true},
 	}
 	inet := func(family, kind, protocol uint32) {
 		conds := []cond{is(0, family), field(1, typeMask, kind), is(2, protocol)}
@@ -106,10 +106,9 @@ func strictConditions() []docRule {
 		{names: []string{"mknod"}, act: allow, conds: []cond{field(1, unix.S_IFMT, unix.S_IFIFO)}},
 		{names: []string{"mknodat"}, act: allow, conds: []cond{field(2, unix.S_IFMT, unix.S_IFIFO)}},
 		{names: []string{"prctl"}, act: eperm, conds: []cond{is(0, unix.PR_SET_SECCOMP)}},
-		// As a file system without attributes does: cp and tar go on.
 		{names: []string{
 			"fremovexattr", "fsetxattr", "lremovexattr", "lsetxattr", "removexattr", "removexattrat", "setxattr",
 			"setxattrat",
-		}, act: refuse(uint16(unix.EOPNOTSUPP))},
+		}, act: noAttribute},
 	}
 }
