@@ -120,7 +120,7 @@ func (e *execution) request() (*guest.Exec, error) {
 		UID: e.user.uid, GID: e.user.gid, Caps: e.user.caps(), Umask: 0o022,
 		Filter: filter.Filter, Errnos: filter.Errnos, Trace: c.TraceDenials,
 		Wall: max(c.Timeout, 0), CPUTime: c.CPUTime, CPUs: uint32(max(c.Limits.cpuCount(), 1)),
-		Rlimits: limits, Affinity: e.sb.st.CPUs,
+		Rlimits: limits.all, RlimitSet: limits.mask, Affinity: e.sb.st.CPUs,
 	}
 	if c.Limits.CPUs < 0 {
 		request.CPUs = 64

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -160,7 +159,6 @@ func (e *execution) stepError(m guest.Message) error {
 	}
 	return &SetupError{m.Step.String(), subject, m.Errno}
 }
-
 
 // drainQuiet is how long a stream may be silent after the command's end before it is given up: all of
 // the command's processes are dead by then, and only a descriptor handed to another execution of the

@@ -5,10 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/husk-sandbox/husk/runtime/internal/guest"
 )
 
-const rlimInfinity = ^uint64(0)
+const (
+	rlimInfinity     = ^uint64(0)
+	rlimitSigpending = 11
+	rlimitMsgqueue   = 12
+)
 
 // rlimitNames are by number (asm-generic/resource.h).
 func rlimitNames() []string {
@@ -18,26 +24,32 @@ func rlimitNames() []string {
 	}
 }
 
-func defaultRlimits() [guest.NRlimits]guest.Rlimit {
-	var all [guest.NRlimits]guest.Rlimit
-	for i := range all {
-		all[i] = guest.Rlimit{Soft: rlimInfinity, Hard: rlimInfinity}
-	}
+// rlimitSet says which of the 16 are set; the others stay at this host's maxima.
+type rlimitSet struct {
+	all  [guest.NRlimits]guest.Rlimit
+	mask uint32
+}
+
+func (r *rlimitSet) set(i int, soft, hard uint64) {
+	r.all[i] = guest.Rlimit{Soft: soft, Hard: hard}
+	r.mask |= 1 << i
+}
+
+func defaultRlimits() rlimitSet {
+	var r rlimitSet
 	// An exec may use a quarter of the stack, 6 MiB at most, for its arguments (execve(2)): 16 MiB
 	// lets 3 MiB of them pass. A core limit of 0 would not stop a piped core handler, 1 does (core(5)).
-	all[3] = guest.Rlimit{Soft: 16 << 20, Hard: rlimInfinity}
-	all[4] = guest.Rlimit{Soft: 1, Hard: 1}
-	all[7] = guest.Rlimit{Soft: 1024, Hard: 1024}
-	all[8] = guest.Rlimit{Soft: 8 << 20, Hard: 8 << 20}
-	all[11] = guest.Rlimit{Soft: 4096, Hard: 4096}
-	all[12] = guest.Rlimit{Soft: 800 << 10, Hard: 800 << 10}
-	all[13] = guest.Rlimit{}
-	all[14] = guest.Rlimit{}
-	return all
+	r.set(unix.RLIMIT_STACK, 16<<20, rlimInfinity)
+	r.set(unix.RLIMIT_CORE, 1, 1)
+	r.set(unix.RLIMIT_NOFILE, 1024, 1024)
+	r.set(unix.RLIMIT_MEMLOCK, 8<<20, 8<<20)
+	r.set(rlimitSigpending, 4096, 4096)
+	r.set(rlimitMsgqueue, 800<<10, 800<<10)
+	return r // nice and rtprio are 0 in the guest already
 }
 
 // rlimits are the defaults overridden by the caller's.
-func rlimits(list []Rlimit) ([guest.NRlimits]guest.Rlimit, error) {
+func rlimits(list []Rlimit) (rlimitSet, error) {
 	all := defaultRlimits()
 	for _, r := range list {
 		i := slices.Index(rlimitNames(), r.Name)
@@ -49,7 +61,7 @@ func rlimits(list []Rlimit) ([guest.NRlimits]guest.Rlimit, error) {
 		case r.Hard != Unlimited && (r.Soft == Unlimited || r.Soft > r.Hard):
 			return all, fmt.Errorf("rlimit %s: soft limit %d above the hard one %d", r.Name, r.Soft, r.Hard)
 		}
-		all[i] = guest.Rlimit{Soft: uint64(r.Soft), Hard: uint64(r.Hard)} // -1 is RLIM_INFINITY
+		all.set(i, uint64(r.Soft), uint64(r.Hard)) // -1 is RLIM_INFINITY
 	}
 	return all, nil
 }

@@ -22,7 +22,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -205,8 +204,8 @@ func wrapStep(step, subject string, err error) error {
 }
 
 // engineCause prints only the cause, since the SetupError around it says step and subject.
-type engineCause struct{ *engine.Error }
+type engineCause struct{ err *engine.Error }
 
-func (e engineCause) Error() string { return e.Text }
+func (e engineCause) Error() string { return e.err.Text }
 
-var _ fmt.Stringer = Bytes(0)
+func (e engineCause) Unwrap() error { return e.err.Unwrap() }

@@ -43,6 +43,9 @@ func (s store) open() error {
 			return &SetupError{"open store", dir, plain(err)}
 		}
 	}
+	if err := os.Chmod(s.run, 0o711); err != nil {
+		return &SetupError{"open store", s.run, plain(err)}
+	}
 	path := filepath.Join(s.root, "version")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,6 +133,18 @@ func (s store) list() ([]string, error) {
 		return nil, &SetupError{"list sandboxes", s.root, plain(err)}
 	}
 	return names, nil
+}
+
+// makeDir makes a directory with exactly this mode, whatever the umask.
+func makeDir(path string, mode os.FileMode) error {
+	err := os.Mkdir(path, mode)
+	if err == nil {
+		err = os.Chmod(path, mode)
+	}
+	if err != nil {
+		return &SetupError{"make directory", path, plain(err)}
+	}
+	return nil
 }
 
 // writeFile replaces path as a whole: readers see the old content or the new.

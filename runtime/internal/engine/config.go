@@ -77,15 +77,19 @@ func namespaces(hostNetwork bool) configs.Namespaces {
 // maxima are the host's, so that an execution may be given whatever a caller asks for; a guest in a
 // user namespace could only go down.
 func maxima() []configs.Rlimit {
-	const infinity = math.MaxUint64
+	raise := mayRaise()
 	limits := make([]configs.Rlimit, 0, 16)
 	for kind := range 16 {
-		max := uint64(infinity)
-		if kind == unix.RLIMIT_NOFILE {
-			max = nrOpen()
-		}
-		if kind == rlimitNice || kind == rlimitRtprio {
+		max := uint64(math.MaxUint64)
+		switch {
+		case kind == rlimitNice || kind == rlimitRtprio:
 			max = 0
+		case !raise:
+			var own unix.Rlimit
+			_ = unix.Getrlimit(kind, &own) // fails only for an unknown kind
+			max = own.Max
+		case kind == unix.RLIMIT_NOFILE:
+			max = nrOpen()
 		}
 		limits = append(limits, configs.Rlimit{Type: kind, Soft: max, Hard: max})
 	}
@@ -96,6 +100,17 @@ const (
 	rlimitNice   = 13
 	rlimitRtprio = 14
 )
+
+// mayRaise: whether we hold CAP_SYS_RESOURCE; root in a container or a trimmed VM may not, and then
+// our own hard limits are this host's maxima.
+func mayRaise() bool {
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return false
+	}
+	return data[0].Effective>>unix.CAP_SYS_RESOURCE&1 == 1
+}
 
 // nrOpen is fs.nr_open, above which RLIMIT_NOFILE cannot go (proc_sys_fs(5)).
 func nrOpen() uint64 {

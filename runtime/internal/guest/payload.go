@@ -23,7 +23,8 @@ type Exec struct {
 	CPUs      uint32        // how fast CPUTime can be used up
 	CPUv1     bool          // CPUFile is cpuacct.usage
 	Rlimits   [NRlimits]Rlimit
-	Affinity  []int // CPUs; empty: all
+	RlimitSet uint32 // bit i: set Rlimits[i]; the others stay at the host's maxima
+	Affinity  []int  // CPUs; empty: all
 	TTY       bool
 	Rows,
 	Cols uint16
@@ -84,7 +85,7 @@ func (e *Exec) request() *request {
 	r := &request{
 		version: Version, kind: kindExec, wallNS: uint64(e.Wall), cpuNS: uint64(e.CPUTime), caps: e.Caps,
 		uid: e.UID, gid: e.GID, umask: e.Umask, ncpus: e.CPUs, rows: uint32(e.Rows), cols: uint32(e.Cols),
-		rlimits: e.Rlimits, ngroups: uint32(copy64(e.Groups)), ntasks: uint32(len(e.Tasks)),
+		rlimits: e.Rlimits, rlimitMask: e.RlimitSet, ngroups: uint32(copy64(e.Groups)), ntasks: uint32(len(e.Tasks)),
 	}
 	copy(r.groups[:], e.Groups)
 	r.flags = bit(e.TTY, flagTTY) | bit(e.Into != nil, flagInto) | bit(e.OOMEvents != nil, flagOOM) |

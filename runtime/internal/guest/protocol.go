@@ -48,16 +48,16 @@ const (
 )
 
 type request struct {
-	version, kind, flags, signal   uint32
-	graceNS, wallNS, cpuNS, caps   uint64
-	uid, gid, umask, ngroups       uint32
-	groups                         [MaxGroups]uint32
-	ntasks, ncpus, rows, cols      uint32
-	payloadLen, argc, envc, npaths uint32
-	cwdOff, filterOff, filterLen   uint32
-	errnosOff, errnosLen, _        uint32
-	rlimits                        [NRlimits]Rlimit
-	affinity                       [16]uint64
+	version, kind, flags, signal     uint32
+	graceNS, wallNS, cpuNS, caps     uint64
+	uid, gid, umask, ngroups         uint32
+	groups                           [MaxGroups]uint32
+	ntasks, ncpus, rows, cols        uint32
+	payloadLen, argc, envc, npaths   uint32
+	cwdOff, filterOff, filterLen     uint32
+	errnosOff, errnosLen, rlimitMask uint32
+	rlimits                          [NRlimits]Rlimit
+	affinity                         [16]uint64
 }
 
 // Rlimit is one struct rlimit64; ^uint64(0) is RLIM_INFINITY.

@@ -262,7 +262,7 @@ static void become(struct result *res, const struct request *r, const struct pro
 		check(res, S_TTY, sc(__NR_ioctl, 0, TIOCSCTTY, 0, 0));
 	sc(__NR_umask, r->umask, 0, 0, 0);
 	for (int i = 0; i < NRLIMITS; i++) {
-		long ret = sc(__NR_prlimit64, 0, i, &r->rlimits[i], 0);
+		long ret = r->rlimit_mask >> i & 1 ? sc(__NR_prlimit64, 0, i, &r->rlimits[i], 0) : 0;
 		if (ret < 0)
 			fail(res, S_RLIMIT, ret, i);
 	}
@@ -317,7 +317,8 @@ static __attribute__((noreturn)) void run_paths(struct result *res, const struct
 #endif
 #define ALLOW(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* lock_reaper: no capabilities, and only what reap needs. The command's filter never applies here. */
+/* lock_reaper: only what reap needs; KILL, to pass signals on to a command of another uid. The
+ * command's filter never applies here. */
 static void lock_reaper(void)
 {
 	static struct sock_filter code[] = {
@@ -330,8 +331,8 @@ static void lock_reaper(void)
 	};
 	struct sock_fprog prog = {sizeof code / sizeof code[0], code};
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
-	if (sc(__NR_capset, &head, none, 0, 0) < 0 ||
+	struct __user_cap_data_struct caps[2] = {{1 << CAP_KILL, 1 << CAP_KILL, 0}, {0, 0, 0}};
+	if (sc(__NR_capset, &head, caps, 0, 0) < 0 ||
 	    sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &prog, 0) < 0)
 		die(1); /* takes the command with it */
 }

@@ -48,7 +48,8 @@ struct request {
 	u32 rows, cols;
 	/* payload: nargs+nenv+npaths offsets (u64, each list ends with one 0), then the rest */
 	u32 payload_len, argc, envc, npaths;
-	u32 cwd_off, filter_off, filter_len, errnos_off, errnos_len, pad;
+	u32 cwd_off, filter_off, filter_len, errnos_off, errnos_len;
+	u32 rlimit_mask;            /* which of rlimits to set; the others stay at the host's maxima */
 	struct { u64 soft, hard; } rlimits[NRLIMITS];
 	u64 affinity[16];           /* CPUs 0..1023 */
 };
