@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"strconv"
+)
+
+// option is one flag: what the parser, the help and the completion know about it. It is a cli.Flag.
+// Names and short names share one destination, so that -e A=1 --env B=2 are two of one list.
+type option struct {
+	name   string   // without dashes
+	short  string   // one letter, or empty
+	arg    string   // what the help calls its value; empty: a switch
+	help   string   // what it does, with unit and default
+	values []string // what may stand for arg, where that is a short list
+	set    func(text string) error
+}
+
+// section is a titled list of options in a help text.
+type section struct {
+	title   string
+	options []*option
+}
+
+func text(name, arg, help string, to *string) *option {
+	return &option{name: name, arg: arg, help: help, set: func(t string) error { *to = t; return nil }}
+}
+
+// list collects every occurrence, in order.
+func list(name, arg, help string, to *[]string) *option {
+	return &option{name: name, arg: arg, help: help, set: func(t string) error { *to = append(*to, t); return nil }}
+}
+
+func toggle(name, help string, to *bool) *option {
+	return &option{name: name, help: help, set: func(t string) error {
+		on, err := strconv.ParseBool(t)
+		if err != nil {
+			return errors.New("want true or false")
+		}
+		*to = on
+		return nil
+	}}
+}
+
+// as adds the one-letter form.
+func (o *option) as(short string) *option {
+	o.short = short
+	return o
+}
+
+// oneOf names the values for help and completion; what is accepted is up to the value's parser.
+func (o *option) oneOf(values ...string) *option {
+	o.values = values
+	return o
+}
+
+// Apply adds the option to a set of flags.
+func (o *option) Apply(set *flag.FlagSet) error {
+	for _, name := range []string{o.name, o.short} {
+		switch {
+		case name == "":
+		case o.arg == "":
+			set.BoolFunc(name, o.help, o.set)
+		default:
+			set.Func(name, o.help, o.set)
+		}
+	}
+	return nil
+}
+
+// Names is only the long name: the parser would otherwise refuse both forms on one command line.
+func (o *option) Names() []string { return []string{o.name} }
+
+// IsSet is not used: values are read from the destinations.
+func (o *option) IsSet() bool { return false }
+
+// String is how the flag is written.
+func (o *option) String() string { return "--" + o.name }
