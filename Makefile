@@ -15,7 +15,7 @@ SUDO    := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 AS_ROOT := $(if $(SUDO),$(SUDO) -E env "PATH=$$PATH")
 
 VERSION := $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo dev)
-TAGS    := netgo osusergo runc_nocriu
+TAGS    := netgo osusergo runc_nocriu urfave_cli_no_docs
 # One static file that is not relocated at start: both save time at each start.
 LDFLAGS := -s -w -linkmode external -extldflags "-static -no-pie" -X main.version=$(VERSION)
 GOBUILD := CGO_ENABLED=1 go build -trimpath -buildmode=exe -tags "$(TAGS)" -ldflags '$(LDFLAGS)'

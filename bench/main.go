@@ -74,7 +74,7 @@ func (b *bench) setUp() error {
 	if err := os.WriteFile(empty, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
 		return err
 	}
-	for _, source := range []string{"bench/floor.c", empty} {
+	for _, source := range []string{"bench/floor/floor.c", empty} {
 		name := filepath.Base(source)
 		out := filepath.Join(b.dir, name[:len(name)-2])
 		if text, err := exec.Command("gcc", "-O2", "-static", "-o", out, source).CombinedOutput(); err != nil {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	goruntime "runtime"
 	"syscall"
 	"time"
 
@@ -24,7 +25,7 @@ func (e *execution) finish(ctx context.Context, m guest.Message) (Result, error)
 	r.measure(usage, m)
 	r.DiskFull = e.fullMounts(m.Full)
 	for _, d := range m.Denied {
-		r.Denials = append(r.Denials, Denial{int(d.Number), seccomp.SyscallName("", int(d.Number)), int64(d.Count)})
+		r.Denials = append(r.Denials, Denial{int(d.Number), seccomp.SyscallName(goruntime.GOARCH, int(d.Number)), int64(d.Count)})
 	}
 	e.streams.report(r)
 	if m.Step != guest.StepNone {
