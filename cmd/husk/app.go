@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/husk-sandbox/husk/runtime"
 )
 
@@ -54,47 +52,51 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // commands are all of them, in the order of the help.
 func (in *invocation) commands() []*command {
-	return []*command{
+	commands := []*command{
 		runCommand(in), createCommand(in), execCommand(in), stopCommand(in), rmCommand(in), psCommand(in),
 		versionCommand(in), completionCommand(in), completeCommand(in),
 	}
-}
-
-// dispatch has the library find the command and its flags, and runs it.
-func (in *invocation) dispatch(ctx context.Context, commands []*command) (int, error) {
-	code := 0
-	app := &cli.App{
-		Name: "husk", HideHelp: true, HideVersion: true, UseShortOptionHandling: true,
-		Writer: io.Discard, ErrWriter: io.Discard,
-		Flags:          flags(in.global().options),
-		OnUsageError:   func(_ *cli.Context, err error, _ bool) error { return in.flagError("", err, in.global().options) },
-		ExitErrHandler: func(*cli.Context, error) {},
-		Action: func(c *cli.Context) (err error) {
-			code, err = in.root(c.Args().Slice(), commands)
-			return err
-		},
-	}
+	help := section{"Help", []*option{toggle("help", "this text", &in.showHelp).as("h")}}
 	for _, c := range commands {
-		app.Commands = append(app.Commands, in.adapt(c, &code))
+		c.sections = append(c.sections, help)
 	}
-	return code, app.RunContext(ctx, in.args)
+	return commands
 }
 
-// adapt makes the library's form of a command.
-func (in *invocation) adapt(c *command, code *int) *cli.Command {
-	help := toggle("help", "this text", &in.showHelp).as("h")
-	c.sections = append(c.sections, section{"Help", []*option{help}})
-	return &cli.Command{
-		Name: c.name, Hidden: c.hidden, HideHelp: true, HideHelpCommand: true, Flags: flags(c.options()),
-		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return in.flagError(c.name, err, c.options()) },
-		Action: func(cc *cli.Context) (err error) {
-			if in.showHelp {
-				return writeHelp(in.stdout, c)
-			}
-			*code, err = c.run(cc.Context, in.words(cc.Args().Slice()))
-			return err
-		},
+// dispatch reads the flags, finds the command, and runs it.
+func (in *invocation) dispatch(ctx context.Context, commands []*command) (int, error) {
+	global := parser{in.global().options, "husk", in.args[1:]}
+	w, err := global.parse()
+	if err != nil {
+		return 0, err
 	}
+	if len(w.list) > 0 {
+		if c := find(commands, w.list[0]); c != nil {
+			return in.runOne(ctx, c, w.list[1:])
+		}
+	}
+	return in.root(w.list, commands)
+}
+
+func (in *invocation) runOne(ctx context.Context, c *command, args []string) (int, error) {
+	p := parser{c.options(), "husk " + c.name, args}
+	w, err := p.parse()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", c.name, err)
+	case in.showHelp:
+		return 0, writeHelp(in.stdout, c)
+	}
+	return c.run(ctx, w)
+}
+
+func find(commands []*command, name string) *command {
+	for _, c := range commands {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
 }
 
 // global are the options before the command.
@@ -125,12 +127,20 @@ func (in *invocation) root(args []string, commands []*command) (int, error) {
 }
 
 func (in *invocation) helpFor(name string, commands []*command) error {
-	for _, c := range commands {
-		if c.name == name {
-			return writeHelp(in.stdout, c)
-		}
+	c := find(commands, name)
+	if c == nil {
+		return unknownCommand(name, commands)
 	}
-	return unknownCommand(name, commands)
+	return writeHelp(in.stdout, c)
+}
+
+// unknownCommand suggests what was probably meant.
+func unknownCommand(name string, commands []*command) error {
+	var known []string
+	for _, c := range visible(commands) {
+		known = append(known, c.name)
+	}
+	return fmt.Errorf("%q is not a command%s: see husk --help", name, didYouMean(name, known))
 }
 
 // open opens the runtime with the global options; the environment gives what they do not.
@@ -155,14 +165,6 @@ func (c *command) options() []*option {
 	return all
 }
 
-func flags(options []*option) []cli.Flag {
-	list := make([]cli.Flag, len(options))
-	for i, o := range options {
-		list[i] = o
-	}
-	return list
-}
-
 func visible(commands []*command) []*command {
 	var list []*command
 	for _, c := range commands {
@@ -171,59 +173,6 @@ func visible(commands []*command) []*command {
 		}
 	}
 	return list
-}
-
-// unknownCommand suggests what was probably meant.
-func unknownCommand(name string, commands []*command) error {
-	var known []*option
-	for _, c := range visible(commands) {
-		known = append(known, &option{name: c.name})
-	}
-	return fmt.Errorf("%q is not a command%s: see husk --help", name, didYouMean("", name, known))
-}
-
-// flagError turns the parser's message into ours. The text is the standard library's (package flag),
-// which has no typed errors.
-func (in *invocation) flagError(command string, err error, options []*option) error {
-	where := strings.TrimSpace("husk " + command)
-	prefix := command
-	if prefix != "" {
-		prefix += ": "
-	}
-	message := err.Error()
-	if name, ok := strings.CutPrefix(message, "flag provided but not defined: -"); ok {
-		return fmt.Errorf("%sunknown flag %s%s: see %s --help", prefix, in.dashed(name), didYouMean("--", name, options), where)
-	}
-	if name, ok := strings.CutPrefix(message, "flag needs an argument: -"); ok {
-		return fmt.Errorf("%s%s: needs a value: see %s --help", prefix, in.dashed(name), where)
-	}
-	if rest, ok := strings.CutPrefix(message, "invalid boolean value "); ok {
-		if at := strings.LastIndex(rest, " for -"); at >= 0 {
-			name, _, _ := strings.Cut(rest[at+len(" for -"):], ":")
-			return fmt.Errorf("%s%s: %s: want true or false", prefix, in.dashed(name), rest[:at])
-		}
-	}
-	return fmt.Errorf("%s%w: see %s --help", prefix, err, where)
-}
-
-// dashed is a flag as it was typed, which the parser does not tell.
-func (in *invocation) dashed(name string) string {
-	for _, arg := range in.args {
-		if typed, _, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "-") && strings.TrimLeft(typed, "-") == name {
-			return typed
-		}
-	}
-	return "--" + name
-}
-
-// didYouMean is the most alike of the known names, or empty when it does not even begin alike: a
-// far-fetched hint confuses.
-func didYouMean(dashes, name string, known []*option) string {
-	hint := strings.TrimLeft(cli.SuggestFlag(flags(known), name, true), "-")
-	if hint == "" || name == "" || hint[0] != name[0] {
-		return ""
-	}
-	return " (did you mean " + dashes + hint + "?)"
 }
 
 // oneLine is the error on one line: what was joined is separated by "; ", and whatever could move a

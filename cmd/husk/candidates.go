@@ -29,10 +29,8 @@ func (c *completion) candidates(typed []string) []string {
 	case len(rest) == 1:
 		return startingWith(c.commandNames(), prefix)
 	}
-	for _, command := range c.commands {
-		if command.name == rest[0] {
-			return c.within(command, rest[1:])
-		}
+	if command := find(c.commands, rest[0]); command != nil {
+		return c.within(command, rest[1:])
 	}
 	return nil
 }
@@ -40,8 +38,7 @@ func (c *completion) candidates(typed []string) []string {
 // within completes the words of one command.
 func (c *completion) within(command *command, typed []string) []string {
 	prefix := typed[len(typed)-1]
-	help := &option{name: "help", short: "h"}
-	rest, options, value := skipOptions(typed, append(command.options(), help))
+	rest, options, value := skipOptions(typed, command.options())
 	switch {
 	case value != nil:
 		return startingWith(value.values, prefix)
@@ -69,7 +66,7 @@ func skipOptions(typed []string, options []*option) (rest []string, known []*opt
 		case last:
 			return nil, options, nil
 		}
-		if o := find(options, word); o != nil && o.arg != "" {
+		if o := optionOf(options, word); o != nil && o.arg != "" {
 			i++
 			if i == len(typed)-1 {
 				return nil, nil, o
@@ -79,8 +76,8 @@ func skipOptions(typed []string, options []*option) (rest []string, known []*opt
 	return nil, options, nil
 }
 
-// find is the option of a word such as --env or -it, whose last letter may take a value.
-func find(options []*option, word string) *option {
+// optionOf is the option of a word such as --env or -it, whose last letter may take a value.
+func optionOf(options []*option, word string) *option {
 	for _, o := range options {
 		if word == "--"+o.name || o.short != "" && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, o.short) {
 			return o

@@ -2,12 +2,10 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"strconv"
 )
 
-// option is one flag: what the parser, the help and the completion know about it. It is a cli.Flag.
-// Names and short names share one destination, so that -e A=1 --env B=2 are two of one list.
+// option is one flag: what the parser, the help and the completion know about it.
 type option struct {
 	name   string   // without dashes
 	short  string   // one letter, or empty
@@ -54,26 +52,3 @@ func (o *option) oneOf(values ...string) *option {
 	o.values = values
 	return o
 }
-
-// Apply adds the option to a set of flags.
-func (o *option) Apply(set *flag.FlagSet) error {
-	for _, name := range []string{o.name, o.short} {
-		switch {
-		case name == "":
-		case o.arg == "":
-			set.BoolFunc(name, o.help, o.set)
-		default:
-			set.Func(name, o.help, o.set)
-		}
-	}
-	return nil
-}
-
-// Names is only the long name: the parser would otherwise refuse both forms on one command line.
-func (o *option) Names() []string { return []string{o.name} }
-
-// IsSet is not used: values are read from the destinations.
-func (o *option) IsSet() bool { return false }
-
-// String is how the flag is written.
-func (o *option) String() string { return "--" + o.name }

@@ -131,8 +131,15 @@ func TestWords(t *testing.T) {
 		"run python3 -c 1":             "error: run: -c: flags go before the snapshot; if python3 is the command, write husk run -- python3 -c 1",
 		"run --nmae x -- a":            "error: run: unknown flag --nmae (did you mean --name?): see husk run --help",
 		"run -x -- a":                  "error: run: unknown flag -x: see husk run --help",
-		"run -itx -- a":                "error: run: unknown flag -itx",
-		"run --name":                   "error: run: --name: needs a value: see husk run --help",
+		"run -itx -- a":                "error: run: unknown flag -x in -itx: see husk run --help",
+		"run -memory 1g -- a":          "error: run: unknown flag -memory (did you mean --memory?)",
+		"run -zzz -- a":                "error: run: unknown flag -zzz: see husk run --help",
+		"run -inope -- a":              "error: run: unknown flag -n in -inope",
+		"run - a":                      "- a",
+		"run --x=y":                    "error: run: unknown flag --x: see",
+		"run --memory=":                "error: run: no command",
+		"run -w":                       "error: run: -w: needs a value, DIR: see husk run --help",
+		"run --name":                   "error: run: --name: needs a value, NAME: see husk run --help",
 		"run --json=maybe -- a":        `error: run: --json: "maybe": want true or false`,
 		"create a b":                   "error: create: unexpected word b: see husk create --help",
 		"create a --name=b":            "error: create: --name=b: flags go before the first word",
@@ -245,6 +252,40 @@ func TestAllProblems(t *testing.T) {
 	for _, part := range []string{"--memory: ", "--timeout: ", "--bind: ", "--net: ", "no command"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("%q does not say %q", line, part)
+		}
+	}
+}
+
+// TestFlagForms: the forms of getopt_long(3).
+func TestFlagForms(t *testing.T) {
+	for line, want := range map[string][]string{
+		"-e A=1 --env B=2 --env=C=3 -eD=4 -e=E=5": {"A=1", "B=2", "C=3", "D=4", "E=5"},
+		"-ie A=1":           {"A=1"},
+		"-ieA=1":            {"A=1"},
+		"--env -e=1":        {"-e=1"},
+		"--json -i=false":   nil,
+		"-i=true -e A=--":   {"A=--"},
+		"--env=A=1 --stdin": {"A=1"},
+	} {
+		args := append(append([]string{"run"}, strings.Fields(line)...), "--", "true")
+		r, err := parse(t, args...)
+		if err != nil || !reflect.DeepEqual(r.spec.Env, want) || len(r.cmd.Args) != 1 {
+			t.Errorf("%s: %q, %v; want %q", line, r.spec.Env, err, want)
+		}
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	known := []string{"run", "create", "rm", "ps", "version"}
+	for name, want := range map[string]string{
+		"rnu": "run", "crate": "create", "ceate": "create", "craete": "create", "rmm": "rm", "vresion": "version",
+		"x": "", "pull": "", "images": "", "": "",
+	} {
+		if want != "" {
+			want = " (did you mean " + want + "?)"
+		}
+		if got := didYouMean(name, known); got != want {
+			t.Errorf("%q:%s, want%s", name, got, want)
 		}
 	}
 }

@@ -9,16 +9,8 @@ import (
 
 // words are a command line's words after its flags. Flags end at the first word that is not one.
 type words struct {
-	list []string
-	// dashed: a "--" ended the flags, which package flag drops from the list.
-	dashed bool
-}
-
-// words finds out whether the flag parser swallowed a "--" right before what it left. The value of a
-// flag may look the same (--name --), but no flag accepts that value.
-func (in *invocation) words(left []string) words {
-	before := len(in.args) - len(left) - 1
-	return words{left, before > 0 && in.args[before] == "--"}
+	list   []string
+	dashed bool // a "--" ended the flags; it is not in the list
 }
 
 // runWords reads
