@@ -43,11 +43,15 @@ type command struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	in := &invocation{args: args, stdin: stdin, stdout: stdout, stderr: stderr, lookupEnv: os.LookupEnv}
 	code, err := in.dispatch(ctx, in.commands())
-	if err != nil {
-		fmt.Fprintf(stderr, "husk: %s\n", oneLine(err))
-		return exitOurs
+	switch {
+	case err == nil:
+		return code
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(stderr, "husk: interrupted: %s\n", oneLine(err))
+		return exitCancelled
 	}
-	return code
+	fmt.Fprintf(stderr, "husk: %s\n", oneLine(err))
+	return exitOurs
 }
 
 // commands are all of them, in the order of the help.

@@ -14,7 +14,10 @@ type done struct {
 	Error   *string `json:"error"`
 }
 
-// each does something to several sandboxes at the same time. It prints, in order, the name of each for
+// atOnce is how many sandboxes are worked on at the same time; each takes a few descriptors.
+const atOnce = 32
+
+// each does something to several sandboxes, many at the same time. It prints, in order, the name of each for
 // which it worked, and one line for each for which it did not; then the exit code is 125.
 func (in *invocation) each(ctx context.Context, refs []string, asJSON bool, do func(context.Context, *runtime.Sandbox) error) (int, error) {
 	rt, err := in.open()
@@ -25,9 +28,14 @@ func (in *invocation) each(ctx context.Context, refs []string, asJSON bool, do f
 	ctx, stop := cancelOnSignal(ctx)
 	defer stop()
 	results := make([]error, len(refs))
+	slots := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	for i, ref := range refs {
-		all.Go(func() { results[i] = withSandbox(ctx, rt, ref, do) })
+		slots <- struct{}{}
+		all.Go(func() {
+			results[i] = withSandbox(ctx, rt, ref, do)
+			<-slots
+		})
 	}
 	all.Wait()
 	return in.reportEach(refs, results, asJSON)

@@ -33,8 +33,7 @@ func (f *sandboxFlags) sections() []section {
 			text("hostname", "NAME", "hostname inside (default the sandbox's id)", &f.hostname),
 			text("scope", "SCOPE", "execute: executions share only workspace and binds (default); sandbox: "+
 				"network, IPC, /tmp, /run and /dev/shm too", &f.scope).oneOf("execute", "sandbox"),
-			text("net", "POLICY", "none: loopback only (default); host: the host's own network; allow:…", &f.net).
-				oneOf("none", "host", "allow:"),
+			text("net", "POLICY", "none: loopback only (default); host: the host's own network", &f.net).oneOf("none", "host"),
 		}},
 		{"Files", []*option{
 			list("bind", "SRC:DST[:ro|rw[,host-root]]", "show a file or directory of the host; ro, read-only, is "+
