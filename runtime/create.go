@@ -227,7 +227,7 @@ func (c *creation) start(ctx context.Context, undo *cleanup) error {
 	defer listen.Close()
 	run := c.rt.store.runDir(c.st.ID)
 	h := host{
-		target: filepath.Join(run, "root"), uidBase: c.st.UIDBase,
+		target: filepath.Join(run, "root"), dev: filepath.Join(run, "dev"), uidBase: c.st.UIDBase,
 		cgroupDirs: c.tree.ViewDirs(), hostNetwork: c.st.Spec.Network.IsHost(),
 	}
 	g := guestConfig(c.st.Spec, c.user, h)
@@ -235,7 +235,7 @@ func (c *creation) start(ctx context.Context, undo *cleanup) error {
 		g.Flags |= guest.Owned
 	}
 	config := engine.Config{
-		ID: c.st.ID, StateDir: run, DevDir: filepath.Join(run, "dev"), CgroupPath: c.group.GuestPath(),
+		ID: c.st.ID, StateDir: run, CgroupPath: c.group.GuestPath(),
 		HostNetwork: h.hostNetwork, Root: rootPlan(c.st.Spec, c.user, h, g), Guest: g,
 	}
 	start := engine.StartChild

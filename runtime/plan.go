@@ -114,6 +114,7 @@ func checkSizes(s Spec, places []place) error {
 // host is what the plan needs to know of this host and this sandbox.
 type host struct {
 	target      string // where the root is mounted
+	dev         string // and the /dev tree
 	uidBase     int
 	cgroupDirs  []string // below /sys/fs/cgroup: "" on pure v2, v1 controllers to show on hybrid
 	hostNetwork bool
@@ -122,7 +123,7 @@ type host struct {
 // rootPlan is the part that is made once per sandbox.
 func rootPlan(s Spec, u user, h host, g guest.Config) rootfs.Plan {
 	plan := rootfs.Plan{
-		Target: h.target, Base: rootfs.BaseHost, Hostname: s.Hostname, HostNetwork: h.hostNetwork,
+		Target: h.target, Dev: h.dev, Base: rootfs.BaseHost, Hostname: s.Hostname, HostNetwork: h.hostNetwork,
 		IDs:  rootfs.IDs{UIDBase: h.uidBase, GIDBase: h.uidBase, Size: idsPerSandbox},
 		User: rootfs.User{UID: hostUserID, GID: hostUserID, Name: hostUserName, Home: hostHome},
 	}

@@ -42,7 +42,7 @@ func libcontainerConfig(c Config) *configs.Config {
 		GIDMappings:     []configs.IDMap{{ContainerID: 0, HostID: int64(ids.GIDBase), Size: int64(ids.Size)}},
 		Mounts: []*configs.Mount{
 			{Source: "proc", Destination: "/proc", Device: "proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
-			{Source: c.DevDir, Destination: "/dev", Device: "bind", Flags: unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NOEXEC},
+			{Source: c.Root.Dev, Destination: "/dev", Device: "bind", Flags: unix.MS_BIND | unix.MS_REC | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NOEXEC},
 		},
 		Hostname:        c.Root.Hostname,
 		Capabilities:    guestCaps(),

@@ -35,10 +35,9 @@ import (
 type Config struct {
 	ID          string
 	StateDir    string      // libcontainer's own state; made, removed by the caller
-	DevDir      string      // empty host directory on which the /dev tree is mounted
 	CgroupPath  string      // of the guest's own group
 	HostNetwork bool        // no network namespace
-	Root        rootfs.Plan // Target must exist
+	Root        rootfs.Plan // Target and Dev must exist
 	// Guest is the guest's configuration. The targets of its mounts (but Present ones) must be
 	// Root.MountPoints in the same order; they are replaced by what they resolve to.
 	Guest guest.Config
@@ -135,9 +134,6 @@ func assemble(c *Config) error {
 	result, err := rootfs.Assemble(c.Root)
 	if err != nil {
 		return stepError("assemble root", c.Root.Target, err)
-	}
-	if err := rootfs.Dev(c.DevDir); err != nil {
-		return stepError("make /dev", c.DevDir, err)
 	}
 	next := 0
 	for i := range c.Guest.Mounts {
