@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -95,7 +96,9 @@ func ownPlaces(dir string) (env map[string]string, remove func(), err error) {
 		return nil, nil, err
 	}
 	parent := "/" + filepath.Base(run)
+	options := runtime.Options{Root: filepath.Join(dir, "state"), Run: run, CgroupParent: parent}
 	remove = func() {
+		removeSandboxes(options)
 		_ = os.RemoveAll(run)
 		for _, pattern := range []string{"/sys/fs/cgroup" + parent, "/sys/fs/cgroup/*" + parent} {
 			groups, _ := filepath.Glob(pattern)
@@ -105,8 +108,28 @@ func ownPlaces(dir string) (env map[string]string, remove func(), err error) {
 		}
 	}
 	return map[string]string{
-		"HUSK_ROOT": filepath.Join(dir, "state"), "HUSK_RUN": run, "HUSK_CGROUP_PARENT": parent,
+		"HUSK_ROOT": options.Root, "HUSK_RUN": run, "HUSK_CGROUP_PARENT": parent,
 	}, remove, nil
+}
+
+// removeSandboxes removes what a failed test left running.
+func removeSandboxes(options runtime.Options) {
+	rt, err := runtime.Open(options)
+	if err != nil {
+		return
+	}
+	defer rt.Close()
+	infos, err := rt.List(context.Background())
+	for _, info := range infos {
+		sb, e := rt.Sandbox(info.ID)
+		if e == nil {
+			e = sb.Remove(context.Background(), true)
+		}
+		err = errors.Join(err, e)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "left behind:", err)
+	}
 }
 
 // removeGroups removes a tree of empty cgroups, the deepest first.
