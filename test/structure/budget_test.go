@@ -79,8 +79,8 @@ func TestGuestBudget(t *testing.T) {
 			continue
 		}
 		lines := strings.Split(strings.TrimSuffix(read(t, path), "\n"), "\n")
-		if len(lines) > maxGuestLines {
-			t.Errorf("%s has %d lines, more than %d", path, len(lines), maxGuestLines)
+		if n := codeLines(lines); n > maxGuestLines {
+			t.Errorf("%s has %d lines of code, more than %d", path, n, maxGuestLines)
 		}
 		for i, line := range lines {
 			if n := len(strings.ReplaceAll(line, "\t", "    ")); n > maxGuestColumns {
@@ -114,4 +114,17 @@ func parameters(f *ast.FuncType) int {
 		count += max(1, len(field.Names))
 	}
 	return count
+}
+
+// codeLines counts what is neither blank nor a comment: the budget is for what has to be trusted, and
+// must not be met by leaving out explanations.
+func codeLines(lines []string) int {
+	n := 0
+	for _, line := range lines {
+		t := strings.TrimSpace(line)
+		if t != "" && !strings.HasPrefix(t, "/*") && !strings.HasPrefix(t, "*") {
+			n++
+		}
+	}
+	return n
 }

@@ -6,37 +6,42 @@
  * checked; nothing of what a command does reaches this process but its exit and one page of results
  * written by its reaper.
  *
- *   guest ──clone3: new pid mnt uts [net ipc], into the leaf──► child: cgroup ns, mounts, lo, stdio
- *                                                                 └─vfork──► command: ids, caps, filter, exec
- *                                                               child goes on as the reaper
+ *   guest -- clone3: new pid mnt uts [net ipc], into the leaf --> child: cgroup ns, mounts, stdio
+ *                                      `-- vfork --> command: ids, capabilities, filter, exec
+ *                                                    the child goes on as the reaper
  */
 #include "sys.h"
 #include "proto.h"
 
-/* --- state ------------------------------------------------------------------------------------- */
+/* --- state ----------------------------------------------------------------------------------- */
 
 enum { SLOTS = 128 };
 
-union control { char bytes[sizeof(struct cmsghdr_) + MAX_FDS * sizeof(int)]; struct cmsghdr_ head; };
+union control {
+	char bytes[sizeof(struct cmsghdr_) + MAX_FDS * sizeof(int)];
+	struct cmsghdr_ head;
+};
 
-/* result: what the reaper, and the command before its exec, tell the guest; one shared page each. */
+/* result: what the reaper, and the command before its exec, tell the guest; a shared page each. */
 struct result {
 	volatile u32 step;
 	volatile s32 err, index, status, notify;
 	volatile u32 main_ended, full, ndenied;
-	struct { volatile u32 nr, count; } denied[MAX_DENIED];
+	struct {
+		volatile u32 nr, count;
+	} denied[MAX_DENIED];
 };
 
 struct slot {
 	int used, conn;
-	int pid, pidfd, cpufd, oomfd;   /* pid 0: no execution */
+	int pid, pidfd, cpufd, oomfd; /* pid 0: no execution */
 	u32 reason, cpu_v1, ncpus;
 	u64 start, deadline, cpu_ns, cpu_check; /* monotonic ns; 0 = never */
 };
 
 static struct config config;
 static struct slot slots[SLOTS];
-static char (*pages)[4096];             /* shared results, one page per slot */
+static char (*pages)[4096]; /* shared results, one page per slot */
 static int stopping, life = -1;
 static u64 stop_deadline;
 
@@ -62,11 +67,12 @@ static __attribute__((noreturn)) void die(int status)
 		sc(__NR_exit_group, status, 0, 0, 0);
 }
 
-/* --- messages ---------------------------------------------------------------------------------- */
+/* --- messages -------------------------------------------------------------------------------- */
 
 static int send_reply(int conn, struct reply *r, int fd)
 {
-	union control c = {.head = {sizeof(struct cmsghdr_) + sizeof(int), SOL_SOCKET_, SCM_RIGHTS_}};
+	union control c = {
+		.head = {sizeof(struct cmsghdr_) + sizeof(int), SOL_SOCKET_, SCM_RIGHTS_}};
 	struct iovec_ iov = {r, sizeof *r};
 	struct msghdr_ m = {.iov = &iov, .iovlen = 1};
 	if (fd >= 0) {
@@ -87,15 +93,16 @@ static void reply_kind(int conn, u32 kind, int err)
 /* take_fds: the descriptors of a received message into fds; their number. */
 static int take_fds(const struct msghdr_ *m, union control *c, int *fds)
 {
-	if (m->controllen < sizeof(struct cmsghdr_) || c->head.level != SOL_SOCKET_ || c->head.type != SCM_RIGHTS_ ||
-	    c->head.len < sizeof(struct cmsghdr_) || c->head.len > sizeof *c)
+	if (m->controllen < sizeof(struct cmsghdr_) || c->head.level != SOL_SOCKET_ ||
+		c->head.type != SCM_RIGHTS_ || c->head.len < sizeof(struct cmsghdr_) ||
+		c->head.len > sizeof *c)
 		return 0;
 	int n = (int)((c->head.len - sizeof(struct cmsghdr_)) / sizeof(int));
 	memcpy(fds, c->bytes + sizeof(struct cmsghdr_), (size_t)n * sizeof(int));
 	return n;
 }
 
-/* receive: one request and its descriptors. Returns 1, 0 for nothing yet, -1 for end or nonsense. */
+/* receive: one request and its descriptors. 1; 0 for nothing yet, -1 for the end or nonsense. */
 static int receive(int conn, struct request *r, int *fds, int *nfds)
 {
 	union control c = {{0}};
@@ -122,17 +129,21 @@ static int list_fits(u64 *at, u32 count, u32 len)
 static int check_exec(const struct request *r, int nfds)
 {
 	u64 at = 0;
-	int want = 1 + (r->flags & F_TTY ? 0 : 3) + !!(r->flags & F_INTO) + !!r->cpu_ns + !!(r->flags & F_OOMFD);
-	return r->ntasks <= MAX_TASKS && r->ngroups <= MAX_GROUPS && nfds == want + (int)r->ntasks && r->argc > 0 &&
-	       r->npaths > 0 && r->payload_len > 0 && list_fits(&at, r->argc, r->payload_len) &&
-	       list_fits(&at, r->envc, r->payload_len) && list_fits(&at, r->npaths, r->payload_len) &&
-	       r->cwd_off < r->payload_len && r->filter_len % sizeof(struct sock_filter) == 0 &&
-	       r->filter_len / sizeof(struct sock_filter) <= BPF_MAXINSNS && r->filter_off % 8 == 0 &&
-	       (u64)r->filter_off + r->filter_len <= r->payload_len && r->errnos_off % 2 == 0 &&
-	       (u64)r->errnos_off + r->errnos_len <= r->payload_len && r->uid != ~0u && r->gid != ~0u;
+	int want = 1 + (r->flags & F_TTY ? 0 : 3) + !!(r->flags & F_INTO) + !!r->cpu_ns +
+		   !!(r->flags & F_OOMFD);
+	return r->ntasks <= MAX_TASKS && r->ngroups <= MAX_GROUPS &&
+	       nfds == want + (int)r->ntasks && r->argc > 0 && r->npaths > 0 &&
+	       r->payload_len > 0 && list_fits(&at, r->argc, r->payload_len) &&
+	       list_fits(&at, r->envc, r->payload_len) &&
+	       list_fits(&at, r->npaths, r->payload_len) && r->cwd_off < r->payload_len &&
+	       r->filter_len % sizeof(struct sock_filter) == 0 &&
+	       r->filter_len / sizeof(struct sock_filter) <= BPF_MAXINSNS &&
+	       r->filter_off % 8 == 0 && (u64)r->filter_off + r->filter_len <= r->payload_len &&
+	       r->errnos_off % 2 == 0 && (u64)r->errnos_off + r->errnos_len <= r->payload_len &&
+	       r->uid != ~0u && r->gid != ~0u;
 }
 
-/* --- payload ----------------------------------------------------------------------------------- */
+/* --- payload --------------------------------------------------------------------------------- */
 
 struct program {
 	char **argv, **envp, **paths;
@@ -142,7 +153,7 @@ struct program {
 	u32 nerrnos;
 };
 
-/* relocate: turns count offsets at *at into pointers in place; the list, or 0 if one is outside. */
+/* relocate: turns count offsets at *at into pointers, in place; 0 if one is outside. */
 static char **relocate(char *base, u64 *at, u32 count, u32 len)
 {
 	u64 *list = (u64 *)(base + *at);
@@ -173,9 +184,9 @@ static int read_payload(struct program *p, const struct request *r, char *base)
 	return p->paths ? 0 : -EINVAL;
 }
 
-/* --- inside the new namespaces ------------------------------------------------------------------ */
+/* --- inside the new namespaces --------------------------------------------------------------- */
 
-/* fail: records where an execution stopped and ends this process. The step that failed first stays. */
+/* fail: records where an execution stopped, unless an earlier step did, and ends this process. */
 static __attribute__((noreturn)) void fail(struct result *res, enum step step, long err, int index)
 {
 	if (!res->step) {
@@ -198,7 +209,7 @@ static long check(struct result *res, enum step step, long ret)
 static void mount_at(struct result *res, const struct mount *m, int index)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-			       .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 	long fd = sc(__NR_openat2, AT_FDCWD, m->target, &how, sizeof how);
 	if (fd >= 0)
 		fd = sc(__NR_fchdir, fd, 0, 0, 0);
@@ -212,7 +223,8 @@ static void mount_at(struct result *res, const struct mount *m, int index)
 static void make_mounts(struct result *res, int tty)
 {
 	for (u32 i = 0; i < config.nmounts; i++)
-		if (!(config.mounts[i].what & M_PRESENT) && (tty || !(config.mounts[i].what & M_TTY)))
+		if (!(config.mounts[i].what & M_PRESENT) &&
+			(tty || !(config.mounts[i].what & M_TTY)))
 			mount_at(res, &config.mounts[i], (int)i);
 	for (u32 i = 0; i < config.nmasks; i++) {
 		/* the first byte says what it is: 'd' an empty directory covers it, 'f' /dev/null */
@@ -226,7 +238,11 @@ static void make_mounts(struct result *res, int tty)
 
 static long loopback_up(void)
 {
-	struct { char name[16]; short flags; char rest[22]; } lo = {.name = "lo", .flags = IFF_UP_};
+	struct {
+		char name[16];
+		short flags;
+		char rest[22];
+	} lo = {.name = "lo", .flags = IFF_UP_};
 	long fd = sc(__NR_socket, AF_INET_, SOCK_DGRAM_ | SOCK_CLOEXEC_, 0, 0);
 	if (fd < 0)
 		return fd;
@@ -239,9 +255,12 @@ static long loopback_up(void)
 static void open_tty(struct result *res, const struct request *r, int conn, int *fds)
 {
 	int unlock = 0;
-	struct { unsigned short rows, cols, x, y; } size = {(unsigned short)r->rows, (unsigned short)r->cols, 0, 0};
+	struct {
+		unsigned short rows, cols, x, y;
+	} size = {(unsigned short)r->rows, (unsigned short)r->cols, 0, 0};
 	struct reply tty = {.kind = K_TTY};
-	long master = check(res, S_TTY, sc(__NR_openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY, 0));
+	long master =
+		check(res, S_TTY, sc(__NR_openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY, 0));
 	check(res, S_TTY, sc(__NR_ioctl, master, TIOCSPTLCK, &unlock, 0));
 	long slave = check(res, S_TTY, sc(__NR_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY, 0));
 	check(res, S_TTY, sc(__NR_ioctl, master, TIOCSWINSZ, &size, 0));
@@ -262,12 +281,14 @@ static void become(struct result *res, const struct request *r, const struct pro
 		check(res, S_TTY, sc(__NR_ioctl, 0, TIOCSCTTY, 0, 0));
 	sc(__NR_umask, r->umask, 0, 0, 0);
 	for (int i = 0; i < NRLIMITS; i++) {
-		long ret = r->rlimit_mask >> i & 1 ? sc(__NR_prlimit64, 0, i, &r->rlimits[i], 0) : 0;
+		long ret =
+			r->rlimit_mask >> i & 1 ? sc(__NR_prlimit64, 0, i, &r->rlimits[i], 0) : 0;
 		if (ret < 0)
 			fail(res, S_RLIMIT, ret, i);
 	}
 	if (r->flags & F_AFFINITY)
-		check(res, S_AFFINITY, sc(__NR_sched_setaffinity, 0, sizeof r->affinity, r->affinity, 0));
+		check(res, S_AFFINITY,
+			sc(__NR_sched_setaffinity, 0, sizeof r->affinity, r->affinity, 0));
 	check(res, S_GROUPS, sc(__NR_setgroups, r->ngroups, r->groups, 0, 0));
 	check(res, S_GID, sc(__NR_setresgid, r->gid, r->gid, r->gid, 0));
 	check(res, S_UID, sc(__NR_setresuid, r->uid, r->uid, r->uid, 0));
@@ -278,14 +299,16 @@ static void become(struct result *res, const struct request *r, const struct pro
 
 /* filter_command: the filter comes last. Traced, its listener goes to the reaper by number, since
  * the two share their descriptors until the exec. */
-static void filter_command(struct result *res, const struct request *r, const struct program *p, int note)
+static void filter_command(
+	struct result *res, const struct request *r, const struct program *p, int note)
 {
 	u32 flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
 	if (!p->filter.len)
 		return;
 	if (r->flags & F_TRACE)
 		flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
-	long fd = check(res, S_SECCOMP, sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p->filter, 0));
+	long fd = check(
+		res, S_SECCOMP, sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p->filter, 0));
 	if (r->flags & F_TRACE) {
 		/* the reaper answers for this call already if the profile refuses it */
 		res->notify = (s32)fd;
@@ -308,14 +331,15 @@ static __attribute__((noreturn)) void run_paths(struct result *res, const struct
 	fail(res, S_EXEC, err, -1);
 }
 
-/* --- the reaper ---------------------------------------------------------------------------------- */
+/* --- the reaper ------------------------------------------------------------------------------ */
 
 #if defined __x86_64__
 #define THIS_ARCH AUDIT_ARCH_X86_64
 #else
 #define THIS_ARCH AUDIT_ARCH_AARCH64
 #endif
-#define ALLOW(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define ALLOW(nr)                                                                                  \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /* lock_reaper: only what reap needs; KILL, to pass signals on to a command of another uid. The
  * command's filter never applies here. */
@@ -326,14 +350,21 @@ static void lock_reaper(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		ALLOW(__NR_read), ALLOW(__NR_wait4), ALLOW(__NR_kill), ALLOW(__NR_ppoll), ALLOW(__NR_ioctl),
-		ALLOW(__NR_statfs), ALLOW(__NR_exit_group), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		ALLOW(__NR_read),
+		ALLOW(__NR_wait4),
+		ALLOW(__NR_kill),
+		ALLOW(__NR_ppoll),
+		ALLOW(__NR_ioctl),
+		ALLOW(__NR_statfs),
+		ALLOW(__NR_exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	struct sock_fprog prog = {sizeof code / sizeof code[0], code};
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct caps[2] = {{1 << CAP_KILL, 1 << CAP_KILL, 0}, {0, 0, 0}};
 	if (sc(__NR_capset, &head, caps, 0, 0) < 0 ||
-	    sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &prog, 0) < 0)
+		sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &prog,
+			0) < 0)
 		die(1); /* takes the command with it */
 }
 
@@ -376,15 +407,16 @@ static u32 full_mounts(void)
 	u32 full = 0;
 	for (u32 i = 0; i < config.nmounts; i++) {
 		struct statfs_ st;
-		if ((config.mounts[i].what & M_SIZED) && sc(__NR_statfs, config.mounts[i].target, &st, 0, 0) == 0 &&
-		    (st.bfree == 0 || (st.files > 0 && st.ffree == 0)))
+		if ((config.mounts[i].what & M_SIZED) &&
+			sc(__NR_statfs, config.mounts[i].target, &st, 0, 0) == 0 &&
+			(st.bfree == 0 || (st.files > 0 && st.ffree == 0)))
 			full |= 1u << i;
 	}
 	return full;
 }
 
-/* answer: waits for a refused call or a signal; 1 for a signal. *note is the pipe on which the command
- * says that the listener is there, then the listener, then -1 when no filtered process is left. */
+/* answer: waits for a refused call or a signal; 1 for a signal. *note is the pipe on which the
+ * command says that the listener is there, then that, then -1 when no filtered process is left. */
 static int answer(struct result *res, const struct program *p, int sigfd, int *note)
 {
 	struct pollfd_ fds[2] = {{sigfd, POLLIN_, 0}, {*note, POLLIN_, 0}};
@@ -398,9 +430,10 @@ static int answer(struct result *res, const struct program *p, int sigfd, int *n
 	return fds[0].revents & POLLIN_;
 }
 
-/* reap: waits for the command, passes on the guest's signals, answers refused calls. When it ends,
- * the kernel kills what is left in the pid namespace. */
-static __attribute__((noreturn)) void reap(struct result *res, const struct program *p, int command, int sigfd, int note)
+/* reap: waits for the command, passes on the guest's signals, answers refused calls. When it
+ * ends, the kernel kills what is left in the pid namespace. */
+static __attribute__((noreturn)) void reap(
+	struct result *res, const struct program *p, int command, int sigfd, int note)
 {
 	for (;;) {
 		struct siginfo_ info;
@@ -419,12 +452,13 @@ static __attribute__((noreturn)) void reap(struct result *res, const struct prog
 	die(0);
 }
 
-/* --- one execution, from clone to reaper ---------------------------------------------------------- */
+/* --- one execution, from clone to reaper ----------------------------------------------------- */
 
 /* enter: everything that is done once for the execution, before the command is forked. */
 static void enter(struct result *res, const struct request *r, int *fds, int conn)
 {
-	int *tasks = fds + 1 + (r->flags & F_TTY ? 0 : 3) + !!(r->flags & F_INTO) + !!r->cpu_ns + !!(r->flags & F_OOMFD);
+	int *tasks = fds + 1 + (r->flags & F_TTY ? 0 : 3) + !!(r->flags & F_INTO) + !!r->cpu_ns +
+		     !!(r->flags & F_OOMFD);
 	for (u32 i = 0; i < r->ntasks; i++)
 		check(res, S_CGROUP, sc(__NR_write, tasks[i], "0", 1, 0));
 	check(res, S_CGROUPNS, sc(__NR_unshare, CLONE_NEWCGROUP, 0, 0, 0));
@@ -443,15 +477,16 @@ static void enter(struct result *res, const struct request *r, int *fds, int con
 }
 
 /* command: in a frame of its own, since a vfork parent goes on in the frame that called this. */
-static __attribute__((noreturn, noinline)) void command(struct result *res, const struct request *r, struct program *p, int note)
+static __attribute__((noreturn, noinline)) void command(
+	struct result *res, const struct request *r, struct program *p, int note)
 {
 	become(res, r, p);
 	filter_command(res, r, p, note);
 	run_paths(res, p);
 }
 
-/* child: first process of the execution. vfork shares our memory until the exec; a traced command is
- * forked instead, because the reaper must answer its calls from the first on, and shares descriptors. */
+/* child: first process of the execution. vfork shares our memory until the exec; a traced command
+ * is forked and shares descriptors, because the reaper must answer its calls from the first on. */
 static __attribute__((noreturn)) void child(struct slot *s, const struct request *r, int *fds)
 {
 	struct result *res = result_of(s);
@@ -473,13 +508,14 @@ static __attribute__((noreturn)) void child(struct slot *s, const struct request
 	reap(res, &p, (int)pid, sigfd, note[0]);
 }
 
-/* --- the guest ------------------------------------------------------------------------------------ */
+/* --- the guest ------------------------------------------------------------------------------- */
 
 static void ended(struct slot *s, u32 step, int err)
 {
 	struct result *res = result_of(s);
 	struct rusage_ use = {.inblock = 0};
-	struct reply r = {.kind = K_ENDED, .reason = s->reason, .step = step, .err = err, .index = -1};
+	struct reply r = {
+		.kind = K_ENDED, .reason = s->reason, .step = step, .err = err, .index = -1};
 	if (s->pid > 0) {
 		sc(__NR_wait4, s->pid, &r.status, __WALL, &use);
 		r.wall_ns = now() - s->start;
@@ -518,7 +554,8 @@ static void start(struct slot *s, const struct request *r, int *fds, int nfds)
 {
 	int at = 1 + (r->flags & F_TTY ? 0 : 3);
 	struct clone_args args = {.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS | CLONE_PIDFD,
-				  .pidfd = (u64)(size_t)&s->pidfd, .exit_signal = SIGCHLD_};
+		.pidfd = (u64)(size_t)&s->pidfd,
+		.exit_signal = SIGCHLD_};
 	if (config.flags & C_NEWNET)
 		args.flags |= CLONE_NEWNET;
 	if (config.flags & C_NEWIPC)
@@ -576,8 +613,10 @@ static void handle(struct slot *s, const struct request *r, int *fds, int nfds)
 		reply_kind(s->conn, K_REFUSED, EINVAL);
 	else if (r->kind == K_EXEC)
 		start(s, r, fds, nfds);
-	else if (r->kind == K_SIGNAL && s->pid > 0 && r->signal != SIGSTOP_ && r->signal != SIGKILL_)
-		sc(__NR_pidfd_send_signal, s->pidfd, r->signal, 0, 0); /* to the reaper, which passes it on */
+	else if (r->kind == K_SIGNAL && s->pid > 0 && r->signal != SIGSTOP_ &&
+		 r->signal != SIGKILL_)
+		sc(__NR_pidfd_send_signal, s->pidfd, r->signal, 0,
+			0); /* to the reaper, which passes it on */
 	else if (r->kind == K_KILL && s->pid > 0)
 		kill_execution(s, R_KILL);
 	else if (r->kind == K_STOP)
@@ -651,7 +690,11 @@ static void accept_connection(void)
 	long conn = sc(__NR_accept4, FD_LISTEN, 0, 0, SOCK_CLOEXEC_);
 	for (struct slot *s = slots; conn >= 0 && s < slots + SLOTS; s++)
 		if (!s->used) {
-			*s = (struct slot){.used = 1, .conn = (int)conn, .pidfd = -1, .cpufd = -1, .oomfd = -1};
+			*s = (struct slot){.used = 1,
+				.conn = (int)conn,
+				.pidfd = -1,
+				.cpufd = -1,
+				.oomfd = -1};
 			return;
 		}
 }
@@ -696,7 +739,8 @@ static __attribute__((noreturn)) void loop(void)
 			die(0);
 		fds[3 * SLOTS] = (struct pollfd_){unused ? FD_LISTEN : -1, POLLIN_, 0};
 		fds[3 * SLOTS + 1] = (struct pollfd_){life, POLLIN_, 0};
-		struct __kernel_timespec t = {(long long)(wait / 1000000000), (long long)(wait % 1000000000)};
+		struct __kernel_timespec t = {
+			(long long)(wait / 1000000000), (long long)(wait % 1000000000)};
 		if (sc5(__NR_ppoll, fds, 3 * SLOTS + 2, next ? &t : 0, 0, 8) <= 0)
 			continue;
 		if (fds[3 * SLOTS + 1].revents)
@@ -728,7 +772,8 @@ static void keep_masks(void)
 /* no_nested: no user namespaces below the sandbox's own, whatever the filter says. */
 static long no_nested(void)
 {
-	long fd = sc(__NR_openat, AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC, 0);
+	long fd = sc(__NR_openat, AT_FDCWD, "/proc/sys/user/max_user_namespaces",
+		O_WRONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return fd;
 	long ret = sc(__NR_write, fd, "0", 1, 0);
@@ -744,15 +789,17 @@ void guest_main(int argc, char **argv)
 {
 	long n, got = 0;
 	u64 all = ~0ull;
-	while ((n = sc(__NR_read, FD_CONFIG, (char *)&config + got, sizeof config - (size_t)got, 0)) > 0)
+	while ((n = sc(__NR_read, FD_CONFIG, (char *)&config + got, sizeof config - (size_t)got,
+			0)) > 0)
 		got += n;
-	if (got != sizeof config || config.version != PROTO_VERSION || config.nmounts > MAX_MOUNTS ||
-	    config.nmasks > MAX_MASKS)
+	if (got != sizeof config || config.version != PROTO_VERSION ||
+		config.nmounts > MAX_MOUNTS || config.nmasks > MAX_MASKS)
 		die(X_CONFIG);
-	long map = sc6(__NR_mmap, 0, sizeof *pages * SLOTS, PROT_RW, MAP_SHARED_ | MAP_ANONYMOUS_, -1, 0);
+	long map = sc6(
+		__NR_mmap, 0, sizeof *pages * SLOTS, PROT_RW, MAP_SHARED_ | MAP_ANONYMOUS_, -1, 0);
 	if (map < 0 && map > -4096)
 		die(X_MEMORY);
-	pages = (char (*)[4096])map;
+	pages = (char(*)[4096])map;
 	/* a reaper must not lose a signal that comes before it listens: blocked ones stay pending */
 	sc(__NR_rt_sigprocmask, SIG_SETMASK_, &all, 0, sizeof all);
 	/* non-dumpable: neither this process nor a reaper can be looked into by a command */

@@ -26,7 +26,11 @@ typedef unsigned long long u64;
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-#define sc6(n, a, b, c, d, e, f) ({ long r_ = syscall(n, a, b, c, d, e, f); r_ < 0 ? -(long)errno : r_; })
+#define sc6(n, a, b, c, d, e, f)                                                                   \
+	({                                                                                         \
+		long r_ = syscall(n, a, b, c, d, e, f);                                            \
+		r_ < 0 ? -(long)errno : r_;                                                        \
+	})
 #else
 void *memset(void *p, int c, size_t n)
 {
@@ -43,7 +47,8 @@ void *memcpy(void *to, const void *from, size_t n)
 	return to;
 }
 
-static inline __attribute__((always_inline)) long sc6(long n, long a, long b, long c, long d, long e, long f)
+static inline __attribute__((always_inline)) long sc6(
+	long n, long a, long b, long c, long d, long e, long f)
 {
 #if defined __x86_64__
 	long ret;
@@ -55,7 +60,8 @@ static inline __attribute__((always_inline)) long sc6(long n, long a, long b, lo
 	return ret;
 #elif defined __aarch64__
 	register long x8 __asm__("x8") = n, x0 __asm__("x0") = a, x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c, x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
+	register long x2 __asm__("x2") = c, x3 __asm__("x3") = d, x4 __asm__("x4") = e,
+			 x5 __asm__("x5") = f;
 	__asm__ volatile("svc 0"
 			 : "+r"(x0)
 			 : "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5), "r"(x8)
@@ -73,7 +79,8 @@ void guest_main(int argc, char **argv);
 __asm__(".globl _start\n_start:\n\txor %ebp,%ebp\n\tmov (%rsp),%rdi\n\tlea 8(%rsp),%rsi\n"
 	"\tand $-16,%rsp\n\tcall guest_main\n\thlt\n");
 #elif defined __aarch64__
-__asm__(".globl _start\n_start:\n\tmov x29,#0\n\tldr x0,[sp]\n\tadd x1,sp,#8\n\tbl guest_main\n\tbrk #0\n");
+__asm__(".globl _start\n_start:\n\tmov x29,#0\n\tldr x0,[sp]\n\tadd x1,sp,#8\n\tbl "
+	"guest_main\n\tbrk #0\n");
 #endif
 #endif
 
@@ -83,18 +90,64 @@ __asm__(".globl _start\n_start:\n\tmov x29,#0\n\tldr x0,[sp]\n\tadd x1,sp,#8\n\t
 
 /* --- what the kernel's headers keep for libcs ------------------------------------------------- */
 
-enum { POLLIN_ = 1, POLLERR_ = 8, POLLHUP_ = 16, MSG_DONTWAIT_ = 0x40, MSG_NOSIGNAL_ = 0x4000,
-       MSG_CMSG_CLOEXEC_ = 0x40000000, MSG_CTRUNC_ = 8, SOL_SOCKET_ = 1, SCM_RIGHTS_ = 1, PROT_RW = 3,
-       MAP_SHARED_ = 1, MAP_PRIVATE_ = 2, MAP_ANONYMOUS_ = 0x20, SIGKILL_ = 9, SIGTERM_ = 15,
-       SIGCHLD_ = 17, SIGSTOP_ = 19, SIG_SETMASK_ = 2, AF_INET_ = 2, SOCK_DGRAM_ = 2,
-       SOCK_CLOEXEC_ = 02000000, SIOCSIFFLAGS_ = 0x8914, IFF_UP_ = 1, CLOCK_MONOTONIC_ = 1 };
+enum {
+	POLLIN_ = 1,
+	POLLERR_ = 8,
+	POLLHUP_ = 16,
+	MSG_DONTWAIT_ = 0x40,
+	MSG_NOSIGNAL_ = 0x4000,
+	MSG_CMSG_CLOEXEC_ = 0x40000000,
+	MSG_CTRUNC_ = 8,
+	SOL_SOCKET_ = 1,
+	SCM_RIGHTS_ = 1,
+	PROT_RW = 3,
+	MAP_SHARED_ = 1,
+	MAP_PRIVATE_ = 2,
+	MAP_ANONYMOUS_ = 0x20,
+	SIGKILL_ = 9,
+	SIGTERM_ = 15,
+	SIGCHLD_ = 17,
+	SIGSTOP_ = 19,
+	SIG_SETMASK_ = 2,
+	AF_INET_ = 2,
+	SOCK_DGRAM_ = 2,
+	SOCK_CLOEXEC_ = 02000000,
+	SIOCSIFFLAGS_ = 0x8914,
+	IFF_UP_ = 1,
+	CLOCK_MONOTONIC_ = 1
+};
 
-struct pollfd_ { int fd; short events, revents; };
-struct iovec_ { void *base; size_t len; };
-struct msghdr_ { void *name; int namelen; struct iovec_ *iov; size_t iovlen; void *control; size_t controllen;
-		 int flags; };
-struct cmsghdr_ { size_t len; int level, type; };
-struct statfs_ { long type, bsize, blocks, bfree, bavail, files, ffree, rest[9]; };
-struct rusage_ { long utime[2], stime[2], maxrss, ixrss, idrss, isrss, minflt, majflt, nswap, inblock, oublock,
-		 rest[5]; };
-struct siginfo_ { u32 signo; s32 err, code; u32 pid; u8 rest[112]; }; /* struct signalfd_siginfo */
+struct pollfd_ {
+	int fd;
+	short events, revents;
+};
+struct iovec_ {
+	void *base;
+	size_t len;
+};
+struct msghdr_ {
+	void *name;
+	int namelen;
+	struct iovec_ *iov;
+	size_t iovlen;
+	void *control;
+	size_t controllen;
+	int flags;
+};
+struct cmsghdr_ {
+	size_t len;
+	int level, type;
+};
+struct statfs_ {
+	long type, bsize, blocks, bfree, bavail, files, ffree, rest[9];
+};
+struct rusage_ {
+	long utime[2], stime[2], maxrss, ixrss, idrss, isrss, minflt, majflt, nswap, inblock,
+		oublock, rest[5];
+};
+struct siginfo_ {
+	u32 signo;
+	s32 err, code;
+	u32 pid;
+	u8 rest[112];
+}; /* struct signalfd_siginfo */
