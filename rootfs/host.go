@@ -132,11 +132,10 @@ func (b *builder) parent(from string) error {
 
 func (b *builder) madeUp() map[string]string {
 	u := b.p.User
-	passwd := "root:x:0:0:root:/root:/bin/sh\n"
-	group := "root:x:0:\n"
-	if u.UID != 0 {
-		passwd += fmt.Sprintf("%s:x:%d:%d:%s:%s:/bin/sh\n", u.Name, u.UID, u.GID, u.Name, u.Home)
-		group += fmt.Sprintf("%s:x:%d:\n", u.Name, u.GID)
+	passwd := "root:x:0:0:root:/root:/bin/sh\nsandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\n"
+	group := "root:x:0:\nsandbox:x:1000:\n"
+	if u.UID != 0 && u.UID != 1000 && u.UID != 65534 { // a number that has no name of its own
+		passwd += fmt.Sprintf("u%d:x:%d:%d::%s:/bin/sh\n", u.UID, u.UID, u.GID, u.Home)
 	}
 	files := map[string]string{
 		"passwd":        passwd + "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",

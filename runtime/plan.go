@@ -125,7 +125,7 @@ func rootPlan(s Spec, u user, h host, g guest.Config) rootfs.Plan {
 	plan := rootfs.Plan{
 		Target: h.target, Dev: h.dev, Base: rootfs.BaseHost, Hostname: s.Hostname, HostNetwork: h.hostNetwork,
 		IDs:  rootfs.IDs{UIDBase: h.uidBase, GIDBase: h.uidBase, Size: idsPerSandbox},
-		User: rootfs.User{UID: hostUserID, GID: hostUserID, Name: hostUserName, Home: hostHome},
+		User: rootfs.User{UID: int(u.uid), GID: int(u.gid), Name: u.name, Home: u.home},
 	}
 	for _, p := range s.places(u) {
 		if p.fresh {
@@ -146,9 +146,6 @@ func rootPlan(s Spec, u user, h host, g guest.Config) rootfs.Plan {
 	slices.SortStableFunc(plan.Mounts, func(a, b rootfs.Mount) int {
 		return strings.Count(path.Clean(a.Destination), "/") - strings.Count(path.Clean(b.Destination), "/")
 	})
-	if u.uid != hostUserID {
-		plan.User.Home = u.home
-	}
 	for _, m := range g.Mounts {
 		if m.What&guest.Present == 0 {
 			plan.MountPoints = append(plan.MountPoints, m.Target)

@@ -155,6 +155,9 @@ func (sb *Sandbox) cgroups() (*cgroup.Group, error) {
 		return nil, err
 	}
 	group, err := tree.Load(sb.st.ID)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, sb.stopped() // its groups go when it ends
+	}
 	if err != nil {
 		return nil, wrapStep("open cgroups", sb.st.ID, err)
 	}
