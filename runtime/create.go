@@ -105,9 +105,8 @@ func (c *creation) makeDirs(undo *cleanup) error {
 	run := c.rt.store.runDir(c.st.ID)
 	undo.add(func() { _ = os.RemoveAll(run) })
 	for _, d := range []string{run, filepath.Join(run, "root"), filepath.Join(run, "dev")} {
-		// searchable, since the sandbox's mapped root reaches its root by this path while it is made
-		if err := makeDir(d, 0o711); err != nil {
-			return err
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return &SetupError{"make run directory", d, plain(err)}
 		}
 	}
 	fault("dirs")

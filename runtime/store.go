@@ -43,9 +43,6 @@ func (s store) open() error {
 			return &SetupError{"open store", dir, plain(err)}
 		}
 	}
-	if err := os.Chmod(s.run, 0o711); err != nil {
-		return &SetupError{"open store", s.run, plain(err)}
-	}
 	path := filepath.Join(s.root, "version")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,16 +132,21 @@ func (s store) list() ([]string, error) {
 	return names, nil
 }
 
-// makeDir makes a directory with exactly this mode, whatever the umask.
-func makeDir(path string, mode os.FileMode) error {
-	err := os.Mkdir(path, mode)
-	if err == nil {
-		err = os.Chmod(path, mode)
+// forget drops every link to a sandbox whose maker died before it could write down what it took.
+func (s store) forget(id string) {
+	for _, dir := range []string{filepath.Join(s.root, "names"), s.ids(), s.cpus()} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // nothing was taken there
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			owner, err := os.Readlink(path)
+			if err == nil && owner == id || strings.HasPrefix(e.Name(), id+":") {
+				_ = os.Remove(path)
+			}
+		}
 	}
-	if err != nil {
-		return &SetupError{"make directory", path, plain(err)}
-	}
-	return nil
 }
 
 // writeFile replaces path as a whole: readers see the old content or the new.

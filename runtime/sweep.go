@@ -102,6 +102,9 @@ func (rt *Runtime) discard(st *state) error {
 	if err := rt.clear(st); err != nil {
 		return err
 	}
+	if st.CreatedAt.IsZero() {
+		rt.store.forget(st.ID)
+	}
 	if name := st.Spec.Name; name != "" {
 		if id, err := os.Readlink(rt.store.name(name)); err == nil && id == st.ID {
 			_ = os.Remove(rt.store.name(name))

@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	goruntime "runtime"
+	"strings"
 	"syscall"
 
 	"github.com/opencontainers/cgroups"
@@ -121,6 +122,9 @@ func start(c Config, f Files) (*Guest, error) {
 	if err := assemble(&c); err != nil {
 		return nil, err
 	}
+	if err := expose(&c); err != nil {
+		return nil, err
+	}
 	files, err := guestFiles(c, f)
 	if err != nil {
 		return nil, stepError("prepare guest", c.ID, err)
@@ -146,6 +150,42 @@ func assemble(c *Config) error {
 		}
 	}
 	return nil
+}
+
+// expose moves root and /dev to a place whose parents everybody may search: libcontainer's init reaches
+// them by path as the sandbox's mapped root, and the run directory may lie below one that is closed to
+// others. The place is a tmpfs over some directory that nothing here needs; only the sandbox's mount
+// namespace has it.
+func expose(c *Config) error {
+	scratch, err := scratchDir(c.StateDir)
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", scratch, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0711,size=4k"); err != nil {
+		return stepError("mount scratch tmpfs", scratch, err)
+	}
+	for name, place := range map[string]*string{"root": &c.Root.Target, "dev": &c.Root.Dev} {
+		to := scratch + "/" + name
+		if err := os.Mkdir(to, 0o711); err != nil {
+			return stepError("make mount point", to, err)
+		}
+		if err := unix.MoveMount(unix.AT_FDCWD, *place, unix.AT_FDCWD, to, 0); err != nil {
+			return stepError("move mount", *place, err)
+		}
+		*place = to
+	}
+	return nil
+}
+
+// scratchDir is a directory of every Linux host that libcontainer's state is not below.
+func scratchDir(state string) (string, error) {
+	for _, dir := range []string{"/mnt", "/media", "/srv", "/opt", "/home"} {
+		info, err := os.Lstat(dir)
+		if err == nil && info.IsDir() && !strings.HasPrefix(state+"/", dir+"/") {
+			return dir, nil
+		}
+	}
+	return "", stepError("find mount point", "", errors.New("this host has none of /mnt /media /srv /opt /home: make one of them"))
 }
 
 type inherited struct {
