@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -72,6 +73,13 @@ func Open(o Options) (*Runtime, error) {
 	}
 	if os.Geteuid() != 0 {
 		return nil, &SetupError{"open store", o.Root, errors.New("husk needs root to make namespaces and cgroups: run it with sudo")}
+	}
+	for _, dir := range []*string{&o.Root, &o.Run} {
+		abs, err := filepath.Abs(*dir) // the paths travel to other processes
+		if err != nil {
+			return nil, &SetupError{"open store", *dir, err}
+		}
+		*dir = abs
 	}
 	rt := &Runtime{opts: o, store: store{root: o.Root, run: o.Run}}
 	return rt, rt.store.open()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ const storeVersion = 1
 // store knows where things lie:
 //
 //	Root/version
+//	Root/lock                  shared while a sandbox's directory is made, exclusive to clear one without locks
 //	Root/names/<name>          link to an id
 //	Root/sandboxes/<id>/       state.json, locks op and alive
 //	Run/ids/<n>                link to the id that holds range n
@@ -33,6 +35,7 @@ func (s store) sandbox(id string) string { return filepath.Join(s.root, "sandbox
 func (s store) name(name string) string  { return filepath.Join(s.root, "names", name) }
 func (s store) runDir(id string) string  { return filepath.Join(s.run, id) }
 func (s store) socket(id string) string  { return filepath.Join(s.run, id, "control") }
+func (s store) lock() string             { return filepath.Join(s.root, "lock") }
 func (s store) ids() string              { return filepath.Join(s.run, "ids") }
 func (s store) cpus() string             { return filepath.Join(s.run, "cpus") }
 
@@ -41,6 +44,9 @@ func (s store) open() error {
 	for _, dir := range []string{s.root, s.run, filepath.Join(s.root, "sandboxes"), filepath.Join(s.root, "names")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return &SetupError{"open store", dir, plain(err)}
+		}
+		if err := checkOwn(dir); err != nil {
+			return &SetupError{"open store", dir, err}
 		}
 	}
 	path := filepath.Join(s.root, "version")
@@ -54,6 +60,19 @@ func (s store) open() error {
 	if v, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || v > storeVersion {
 		return &SetupError{"open store", s.root, fmt.Errorf("written by a newer husk (version %q, this one knows %d): upgrade husk or use another --root",
 			strings.TrimSpace(string(text)), storeVersion)}
+	}
+	return nil
+}
+
+// checkOwn refuses a directory that others could have planted links in, or could replace files of.
+func checkOwn(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return plain(err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return errors.New("others may write there: give it to root (chown root, chmod 700) or use another directory")
 	}
 	return nil
 }
