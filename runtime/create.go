@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,7 @@ type creation struct {
 	owner *os.File // nil, or the pipe whose end ends the sandbox
 
 	op, alive *os.File
+	ownerLock *os.File // with owner: says that this process lives
 	block     idBlock
 	tree      *cgroup.Tree
 	group     *cgroup.Group
@@ -57,7 +59,7 @@ func (rt *Runtime) create(ctx context.Context, spec Spec, owner *os.File) (*Sand
 	if err := c.save(&undo); err != nil {
 		return nil, err
 	}
-	sb := &Sandbox{rt: rt, st: c.st, group: c.group, guest: c.guest}
+	sb := &Sandbox{rt: rt, st: c.st, group: c.group, guest: c.guest, owner: c.ownerLock}
 	if err := sb.hello(ctx); err != nil {
 		return nil, err
 	}
@@ -90,12 +92,21 @@ func (c *creation) check() error {
 
 func (c *creation) makeDirs(undo *cleanup) error {
 	dir := c.rt.store.sandbox(c.st.ID)
+	lock, err := lockFile(c.rt.store.lock(), unix.LOCK_SH)
+	if err != nil {
+		return &SetupError{"lock store", c.rt.store.lock(), plain(err)}
+	}
+	defer lock.Close()
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return &SetupError{"make sandbox directory", dir, plain(err)}
 	}
 	undo.add(func() { _ = os.RemoveAll(dir) })
-	for name, file := range map[string]**os.File{"op": &c.op, "alive": &c.alive} {
-		f, err := lockFile(filepath.Join(dir, name), unix.LOCK_EX|unix.LOCK_NB)
+	locks := map[string]**os.File{"op": &c.op, "alive": &c.alive}
+	if c.owner != nil {
+		locks["owner"] = &c.ownerLock
+	}
+	for name, file := range locks {
+		f, err := lockFile(filepath.Join(dir, name), unix.LOCK_EX)
 		if err != nil {
 			return &SetupError{"lock", filepath.Join(dir, name), plain(err)}
 		}
@@ -171,6 +182,9 @@ func (c *creation) makeGroup(undo *cleanup) error {
 	tree, err := c.rt.cgroups()
 	if err != nil {
 		return err
+	}
+	if slices.Contains(c.st.Spec.AllowDowngrade, DowngradeSwap) && tree.AllowSwap() {
+		c.st.Downgrades = append(c.st.Downgrades, DowngradeSwap)
 	}
 	limits := cgroupLimits(c.st.Spec.Limits)
 	if limits.PIDs > 0 {

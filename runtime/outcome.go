@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"syscall"
@@ -17,8 +18,13 @@ import (
 // finish reads the leaf's counters and says how it ended.
 func (e *execution) finish(ctx context.Context, m guest.Message) (Result, error) {
 	usage, err := e.leaf.Usage()
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENODEV) {
+		// The sandbox was stopped by another process, which removes the groups once all is dead: how
+		// the command ended is known all the same.
+		usage, err = cgroup.Usage{}, nil
+	}
 	if err != nil {
-		return Result{}, e.lostOr(wrapStep("read usage", e.res.ID, err))
+		return Result{}, wrapStep("read usage", e.res.ID, err)
 	}
 	r := &e.res
 	r.Wall = m.Wall

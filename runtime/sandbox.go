@@ -28,6 +28,7 @@ type Sandbox struct {
 	rt    *Runtime
 	st    *state
 	guest *engine.Guest // nil when another process made it, or it was handed back
+	owner *os.File      // of Run's: a lock that says that its maker lives; closed with the process
 
 	mu    sync.Mutex
 	group *cgroup.Group
@@ -297,7 +298,11 @@ func (sb *Sandbox) destroy(ctx context.Context) error {
 		sb.guest = nil
 	}
 	fault("destroy")
-	return sb.rt.discard(sb.st)
+	err = sb.rt.discard(sb.st)
+	if sb.owner != nil {
+		sb.owner.Close()
+	}
+	return err
 }
 
 func sortInfos(infos []Info) {

@@ -25,7 +25,7 @@ const storeVersion = 1
 //	Root/version
 //	Root/lock                  shared while a sandbox's directory is made, exclusive to clear one without locks
 //	Root/names/<name>          link to an id
-//	Root/sandboxes/<id>/       state.json, locks op and alive
+//	Root/sandboxes/<id>/       state.json, locks op, alive and, of Run, owner
 //	Run/ids/<n>                link to the id that holds range n
 //	Run/cpus/<id>:<list>       CPUs assigned
 //	Run/<id>/                  control (socket), root, dev, guest (libcontainer's state)

@@ -27,26 +27,24 @@ func (rt *Runtime) sweep(ctx context.Context) error {
 
 // sweepOne leaves alone what it cannot clear: the next sweep tries again.
 func (rt *Runtime) sweepOne(id string) {
-	dir := rt.store.sandbox(id)
-	if rt.alive(id) {
-		return
-	}
-	op, err := os.OpenFile(filepath.Join(dir, "op"), os.O_RDWR, 0)
+	op, err := rt.store.tryOp(id)
 	if err != nil {
-		// killed between mkdir and the first lock
-		_ = unix.Rmdir(dir)
 		return
 	}
 	defer op.Close()
-	if flock(op, unix.LOCK_EX|unix.LOCK_NB) != nil || rt.alive(id) {
-		return
-	}
 	st, err := rt.store.load(id)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		_ = rt.discard(&state{ID: id})
 	case err != nil || st.State == StateStopped || st.State == StateError:
-	case st.Transient || st.State == StateCreating:
+	case st.State == StateCreating:
+		// Its maker died. A process of the half-made sandbox may hold alive, but has no future.
+		_ = rt.discard(st)
+	case st.Transient && !rt.store.held(id, "owner"):
+		// Its guest is ending by itself just now, since its owner died.
+		_ = rt.discard(st)
+	case rt.alive(id):
+	case st.Transient:
 		_ = rt.discard(st)
 	case rt.clear(st) == nil:
 		st.State, st.Reason = StateError, "its guest died"
@@ -54,9 +52,39 @@ func (rt *Runtime) sweepOne(id string) {
 	}
 }
 
+// tryOp takes a sandbox's operation lock if nobody has it. Makers of sandboxes hold the store's lock
+// until they have the new one's, so a sandbox without locks has no maker.
+func (s store) tryOp(id string) (*os.File, error) {
+	path := filepath.Join(s.sandbox(id), "op")
+	op, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		lock, err := lockFile(s.lock(), unix.LOCK_EX)
+		if err != nil {
+			return nil, err
+		}
+		defer lock.Close()
+		op, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err // it is gone
+		}
+		return op, flock(op, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(op, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		op.Close()
+		return nil, err
+	}
+	return op, nil
+}
+
 // alive: whether a guest, or a maker, holds the sandbox's alive lock.
-func (rt *Runtime) alive(id string) bool {
-	f, err := os.OpenFile(filepath.Join(rt.store.sandbox(id), "alive"), os.O_RDWR, 0)
+func (rt *Runtime) alive(id string) bool { return rt.store.held(id, "alive") }
+
+// held: whether some process has that lock of a sandbox.
+func (s store) held(id, lock string) bool {
+	f, err := os.OpenFile(filepath.Join(s.sandbox(id), lock), os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
