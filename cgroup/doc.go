@@ -33,11 +33,13 @@ const (
 
 // Limits bound a group; the zero value of a field leaves that resource alone.
 type Limits struct {
-	Memory   int64   // bytes, swap 0
-	CPUs     float64 // how many CPUs' time, per 100 ms
-	CPUSet   string  // "0-1,3"
-	PIDs     int64   // processes and threads
-	OOMGroup bool    // out of memory kills the whole group (v2; on hybrid see Leaf.OOMEvents)
+	Memory int64   // bytes, swap 0
+	CPUs   float64 // how many CPUs' time, per 100 ms
+	CPUSet string  // "0-1,3"
+	PIDs   int64   // processes and threads
+	// AllowSwap accepts a memory limit that does not cover swap where the host cannot give that.
+	AllowSwap bool
+	OOMGroup  bool // out of memory kills the whole group (v2; on hybrid see Leaf.OOMEvents)
 }
 
 // MinMemory is the smallest memory limit: below, not even a shell starts.

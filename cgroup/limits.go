@@ -60,7 +60,7 @@ func (l Limits) hybrid(s swap) ([]setting, error) {
 	if l.Memory > 0 {
 		// memsw may not go below the plain limit, so that comes first
 		list = append(list, setting{"memory", "memory.limit_in_bytes", decimal(l.Memory), false})
-		if !s.accounted && s.present && !s.allowed {
+		if !s.accounted && s.present && !l.AllowSwap {
 			return nil, fmt.Errorf("%w: memory limit without swap: this host has swap but no memory.memsw files: boot with swapaccount=1, or swapoff -a", ErrUnavailable)
 		}
 		if s.accounted {
@@ -87,7 +87,6 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 type swap struct {
 	present   bool // some is in use as swap
 	accounted bool // v1: memory.memsw files exist
-	allowed   bool // the caller accepts memory limits that do not cover swap
 }
 
 // hasSwap: /proc/swaps has more than its heading (proc_swaps(5)).

@@ -113,12 +113,9 @@ func (t *Tree) with(controller string) *hierarchy {
 // Mode says how this host mounts its groups.
 func (t *Tree) Mode() Mode { return t.mode }
 
-// AllowSwap accepts, on a hybrid host with swap but without swap accounting, that memory limits do not
-// cover swap. It says whether that is so here.
-func (t *Tree) AllowSwap() bool {
-	t.swap.allowed = true
-	return t.mode == Hybrid && t.swap.present && !t.swap.accounted
-}
+// CoversSwap says whether memory limits cover swap here. They do not on a hybrid host that has swap but
+// boots without swap accounting; a memory limit is an error there unless Limits.AllowSwap is set.
+func (t *Tree) CoversSwap() bool { return t.mode == Unified || t.swap.accounted || !t.swap.present }
 
 // ViewDirs are the directories below /sys/fs/cgroup that a sandbox should see: "" for the v2 tree, else
 // the v1 hierarchies where programs look for their limits, named as they are mounted.

@@ -183,10 +183,10 @@ func (c *creation) makeGroup(undo *cleanup) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(c.st.Spec.AllowDowngrade, DowngradeSwap) && tree.AllowSwap() {
+	limits := c.st.Spec.cgroupLimits(c.st.Spec.Limits)
+	if limits.AllowSwap && !tree.CoversSwap() {
 		c.st.Downgrades = append(c.st.Downgrades, DowngradeSwap)
 	}
-	limits := cgroupLimits(c.st.Spec.Limits)
 	if limits.PIDs > 0 {
 		limits.PIDs += maxReapers // each execution has one besides what it was given
 	}
@@ -215,8 +215,8 @@ func removeGroup(ctx context.Context, group *cgroup.Group) error {
 // killDeadline bounds the waiting for killed processes to be gone.
 const killDeadline = 10 * time.Second
 
-func cgroupLimits(l Limits) cgroup.Limits {
-	c := cgroup.Limits{CPUSet: l.CPUSet, OOMGroup: l.OOMGroup}
+func (s Spec) cgroupLimits(l Limits) cgroup.Limits {
+	c := cgroup.Limits{CPUSet: l.CPUSet, OOMGroup: l.OOMGroup, AllowSwap: slices.Contains(s.AllowDowngrade, DowngradeSwap)}
 	if l.Memory > 0 {
 		c.Memory = int64(l.Memory)
 	}

@@ -68,7 +68,7 @@ func (e *execution) prepare(undo *cleanup) (*guest.Exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := cgroupLimits(e.cmd.Limits)
+	limits := e.sb.st.Spec.cgroupLimits(e.cmd.Limits)
 	if limits.PIDs > 0 {
 		limits.PIDs++ // the reaper
 	}
