@@ -61,10 +61,11 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+/* die: a command's profile may refuse even this call; an illegal instruction it cannot. */
 static __attribute__((noreturn)) void die(int status)
 {
-	for (;;)
-		sc(__NR_exit_group, status, 0, 0, 0);
+	sc(__NR_exit_group, status, 0, 0, 0);
+	__builtin_trap();
 }
 
 /* --- messages -------------------------------------------------------------------------------- */
@@ -305,15 +306,15 @@ static void filter_command(
 	u32 flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
 	if (!p->filter.len)
 		return;
-	if (r->flags & F_TRACE)
-		flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
-	long fd = check(
-		res, S_SECCOMP, sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p->filter, 0));
 	if (r->flags & F_TRACE) {
-		/* the reaper answers for this call already if the profile refuses it */
-		res->notify = (s32)fd;
+		flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
+		/* announced before, since the profile may refuse this very call, and nobody would answer */
 		sc(__NR_write, note, "", 1, 0);
 	}
+	long fd = check(
+		res, S_SECCOMP, sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p->filter, 0));
+	if (r->flags & F_TRACE)
+		res->notify = (s32)fd;
 }
 
 /* run_paths: execve of each place where the program may be. What execvp(3) does: go on after "not
@@ -416,12 +417,16 @@ static u32 full_mounts(void)
 }
 
 /* answer: waits for a refused call or a signal; 1 for a signal. *note is the pipe on which the
- * command says that the listener is there, then that, then -1 when no filtered process is left. */
+ * command announces the listener, then that, then -1 when no filtered process is left. Between the
+ * announcement and the listener lies one system call of the command's, which nothing tells of. */
 static int answer(struct result *res, const struct program *p, int sigfd, int *note)
 {
 	struct pollfd_ fds[2] = {{sigfd, POLLIN_, 0}, {*note, POLLIN_, 0}};
+	struct __kernel_timespec soon = {0, 500000};
 	sc5(__NR_ppoll, fds, 2, 0, 0, 8);
-	if (fds[1].revents && *note != res->notify)
+	if (fds[1].revents && !res->notify)
+		sc5(__NR_ppoll, fds, 1, &soon, 0, 8);
+	else if (fds[1].revents && *note != res->notify)
 		*note = res->notify;
 	else if (fds[1].revents & POLLIN_)
 		refuse(res, p, *note);
