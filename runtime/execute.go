@@ -50,7 +50,33 @@ func (sb *Sandbox) Execute(ctx context.Context, c Command) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return e.finish(ctx, m)
+	res, err := e.finish(ctx, m)
+	undo.release()
+	e.settle(m)
+	return res, err
+}
+
+// settle clears what is left when the Result is known. After an early report the namespaces are still
+// being torn down; the caller does not have to wait for that, but Close and Remove do.
+func (e *execution) settle(m guest.Message) {
+	if m.Kind == guest.KindEnded {
+		_ = e.leaf.Remove()
+		e.sb.putBack(e.conn)
+		return
+	}
+	e.sb.pending.Add(1)
+	go func() {
+		defer e.sb.pending.Done()
+		_ = e.conn.SetDeadline(time.Now().Add(killDeadline))
+		m, _, err := e.conn.Receive()
+		_ = e.conn.SetDeadline(time.Time{})
+		_ = e.leaf.Remove()
+		if err != nil || m.Kind != guest.KindEnded {
+			e.conn.Close()
+			return
+		}
+		e.sb.putBack(e.conn)
+	}()
 }
 
 // prepare makes everything that the guest is handed.
@@ -185,7 +211,6 @@ func (e *execution) run(ctx context.Context, request *guest.Exec) (guest.Message
 	if err := e.streams.finish(); err != nil && e.res.Error == "" {
 		e.res.Error = err.Error()
 	}
-	e.sb.putBack(e.conn)
 	return m, nil
 }
 
@@ -240,7 +265,7 @@ func (e *execution) wait() (guest.Message, error) {
 			fault("started")
 		case guest.KindTTY:
 			e.streams.attach(file)
-		case guest.KindEnded:
+		case guest.KindEnded, guest.KindDone:
 			return m, nil
 		case guest.KindRefused:
 			return m, e.refused(m.Errno)

@@ -30,6 +30,8 @@ type Sandbox struct {
 	guest *engine.Guest // nil when another process made it, or it was handed back
 	owner *os.File      // of Run's: a lock that says that its maker lives; closed with the process
 
+	pending sync.WaitGroup // executions whose Result is known, but whose leaf is not yet removed
+
 	mu    sync.Mutex
 	group *cgroup.Group
 	idle  []*guest.Conn // connections without an execution
@@ -102,9 +104,11 @@ func (sb *Sandbox) closeIdle() {
 	sb.idle = nil
 }
 
-// Close gives up this handle's connections; the sandbox lives on. Executions under way are not
-// touched.
+// Close waits until what ended executions held is given back, a few milliseconds, and gives up this
+// handle's connections; the sandbox lives on. Executions under way are not touched. A program that ends
+// without Close leaves an empty cgroup for each of its last executions, until the sandbox ends.
 func (sb *Sandbox) Close() error {
+	sb.pending.Wait()
 	sb.closeIdle()
 	if sb.guest != nil {
 		sb.guest.PidFD.Close()
@@ -266,6 +270,7 @@ func (sb *Sandbox) bury(reason string) error {
 		endGuest(sb.guest)
 		sb.guest = nil
 	}
+	sb.pending.Wait()
 	if err := sb.rt.clear(sb.st); err != nil {
 		return err
 	}
@@ -297,6 +302,7 @@ func (sb *Sandbox) destroy(ctx context.Context) error {
 		endGuest(sb.guest)
 		sb.guest = nil
 	}
+	sb.pending.Wait()
 	fault("destroy")
 	err = sb.rt.discard(sb.st)
 	if sb.owner != nil {

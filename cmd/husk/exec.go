@@ -55,6 +55,7 @@ func (in *invocation) exec(ctx context.Context, f *execFlags, w words) (int, err
 	if err != nil {
 		return 0, err
 	}
+	defer sb.Close()
 	res, err := in.attached(ctx, &f.commandFlags, c, sb.Execute)
 	return in.report(&f.commandFlags, res, err, boundsOf(c, c.Limits))
 }

@@ -25,8 +25,9 @@ const (
 	KindVersion Kind = 1 + iota
 	KindRefused      // Errno: ESHUTDOWN while stopping, EPROTONOSUPPORT for another version, EINVAL
 	KindStarted
-	KindTTY // the terminal's master comes along
-	KindEnded
+	KindTTY   // the terminal's master comes along
+	KindEnded // exactly one for each execution: everything of it is gone, and the connection free
+	KindDone  // before KindEnded, unless the reaper was killed: its processes are dead
 )
 
 const (
@@ -122,7 +123,8 @@ const (
 // Denied is one refused system call of a traced execution.
 type Denied struct{ Number, Count uint32 }
 
-// Message is what a guest said. The fields from Reason on belong to KindEnded.
+// Message is what a guest said. The fields from Reason on belong to KindEnded and
+// KindDone.
 type Message struct {
 	Kind   Kind
 	Errno  syscall.Errno // of KindRefused, or of Step

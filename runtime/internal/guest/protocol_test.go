@@ -40,6 +40,7 @@ func TestLayout(t *testing.T) {
 		"F_AFFINITY":                            flagAffinity,
 		"K_STOP":                                kindStop,
 		"K_ENDED":                               uintptr(KindEnded),
+		"K_DONE":                                uintptr(KindDone),
 		"S_MOUNT":                               uintptr(StepMount),
 		"S_RLIMIT":                              uintptr(StepRlimit),
 		"S_CHDIR":                               uintptr(StepChdir),

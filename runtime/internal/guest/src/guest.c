@@ -15,7 +15,7 @@
 
 /* --- state ----------------------------------------------------------------------------------- */
 
-enum { SLOTS = 128, NOBODY = 65534 };
+enum { SLOTS = 128, NOBODY = 65534, FD_REPORT = 3 }; /* 3: a reaper's connection to the host */
 
 union control {
 	char bytes[sizeof(struct cmsghdr_) + MAX_FDS * sizeof(int)];
@@ -26,7 +26,8 @@ union control {
 struct result {
 	volatile u32 step;
 	volatile s32 err, index, status, notify;
-	volatile u32 main_ended, full, ndenied;
+	volatile u32 main_ended, full, ndenied, reason;
+	u64 start;
 	struct {
 		volatile u32 nr, count;
 	} denied[MAX_DENIED];
@@ -35,8 +36,8 @@ struct result {
 struct slot {
 	int used, conn;
 	int pid, pidfd, cpufd, oomfd; /* pid 0: no execution */
-	u32 reason, cpu_v1, ncpus;
-	u64 start, deadline, cpu_ns, cpu_check; /* monotonic ns; 0 = never */
+	u32 cpu_v1, ncpus;
+	u64 deadline, cpu_ns, cpu_check; /* monotonic ns; 0 = never */
 };
 
 static struct config config;
@@ -357,6 +358,9 @@ static void lock_reaper(void)
 		ALLOW(__NR_ppoll),
 		ALLOW(__NR_ioctl),
 		ALLOW(__NR_statfs),
+		ALLOW(__NR_clock_gettime),
+		ALLOW(__NR_getrusage),
+		ALLOW(__NR_sendmsg),
 		ALLOW(__NR_exit_group),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
@@ -401,6 +405,40 @@ static int reap_all(struct result *res, int command)
 		ended = 1;
 	}
 	return ended;
+}
+
+/* fill: what the result says, for the guest and the reaper alike. */
+static void fill(struct reply *r, const struct result *res, const struct rusage_ *use)
+{
+	r->wall_ns = now() - res->start;
+	r->reason = res->reason;
+	r->step = res->step;
+	r->err = res->err;
+	r->index = res->index;
+	r->main_ended = res->main_ended;
+	r->full = res->full;
+	if (res->main_ended)
+		r->status = res->status;
+	r->ndenied = res->ndenied < MAX_DENIED ? res->ndenied : MAX_DENIED;
+	for (u32 i = 0; i < r->ndenied; i++) {
+		r->denied[i].nr = res->denied[i].nr;
+		r->denied[i].count = res->denied[i].count;
+	}
+	r->in_blocks = (u64)use->inblock;
+	r->out_blocks = (u64)use->oublock;
+}
+
+/* report: kills what is left, so that no process of the execution outlives its report. */
+static void report(const struct result *res)
+{
+	struct rusage_ use = {.inblock = 0};
+	struct reply r = {.kind = K_DONE};
+	sc(__NR_kill, -1, SIGKILL_, 0, 0);
+	while (sc(__NR_wait4, -1, 0, __WALL, 0) > 0)
+		;
+	sc(__NR_getrusage, RUSAGE_CHILDREN_, &use, 0, 0);
+	fill(&r, res, &use);
+	send_reply(FD_REPORT, &r, -1);
 }
 
 static u32 full_mounts(void)
@@ -454,6 +492,7 @@ static __attribute__((noreturn)) void reap(
 	}
 	res->full = full_mounts();
 	res->main_ended = 1;
+	report(res);
 	die(0);
 }
 
@@ -474,7 +513,8 @@ static void enter(struct result *res, const struct request *r, int *fds, int con
 		open_tty(res, r, conn, fds + 1);
 	for (int i = 0; i < 3; i++)
 		check(res, S_STDIO, sc(__NR_dup3, fds[1 + i], i, 0, 0));
-	check(res, S_STDIO, sc(__NR_close_range, 3, ~0u, 0, 0));
+	check(res, S_STDIO, sc(__NR_dup3, conn, FD_REPORT, O_CLOEXEC, 0));
+	check(res, S_STDIO, sc(__NR_close_range, FD_REPORT + 1, ~0u, 0, 0));
 	for (int cap = 0; cap <= CAP_LAST_CAP; cap++)
 		if (!(r->caps >> cap & 1))
 			check(res, S_BOUNDING, sc(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0));
@@ -512,6 +552,8 @@ static __attribute__((noreturn)) void child(struct slot *s, const struct request
 	if (pid == 0)
 		command(res, r, &p, note[1]);
 	check(res, S_FORK, pid);
+	if (!trace) /* else they are the command's as well, until its exec */
+		sc(__NR_close_range, 0, 2, 0, 0);
 	lock_reaper();
 	reap(res, &p, (int)pid, sigfd, note[0]);
 }
@@ -522,25 +564,10 @@ static void ended(struct slot *s, u32 step, int err)
 {
 	struct result *res = result_of(s);
 	struct rusage_ use = {.inblock = 0};
-	struct reply r = {
-		.kind = K_ENDED, .reason = s->reason, .step = step, .err = err, .index = -1};
+	struct reply r = {.kind = K_ENDED, .step = step, .err = err, .index = -1};
 	if (s->pid > 0) {
 		sc(__NR_wait4, s->pid, &r.status, __WALL, &use);
-		r.wall_ns = now() - s->start;
-		r.step = res->step;
-		r.err = res->err;
-		r.index = res->index;
-		r.main_ended = res->main_ended;
-		r.full = res->full;
-		if (res->main_ended)
-			r.status = res->status;
-		r.ndenied = res->ndenied < MAX_DENIED ? res->ndenied : MAX_DENIED;
-		for (u32 i = 0; i < r.ndenied; i++) {
-			r.denied[i].nr = res->denied[i].nr;
-			r.denied[i].count = res->denied[i].count;
-		}
-		r.in_blocks = (u64)use.inblock;
-		r.out_blocks = (u64)use.oublock;
+		fill(&r, res, &use);
 	}
 	send_reply(s->conn, &r, -1);
 	close_fd(&s->pidfd);
@@ -552,8 +579,8 @@ static void ended(struct slot *s, u32 step, int err)
 
 static void kill_execution(struct slot *s, u32 reason)
 {
-	if (!s->reason)
-		s->reason = reason;
+	if (!result_of(s)->reason)
+		result_of(s)->reason = reason;
 	s->deadline = s->cpu_check = 0;
 	sc(__NR_pidfd_send_signal, s->pidfd, SIGKILL_, 0, 0);
 }
@@ -573,18 +600,17 @@ static void start(struct slot *s, const struct request *r, int *fds, int nfds)
 		args.cgroup = (u64)fds[at++];
 	}
 	memset(result_of(s), 0, sizeof(struct result));
-	s->reason = R_NONE;
-	s->start = now();
+	u64 at_start = result_of(s)->start = now();
 	long pid = sc(__NR_clone3, &args, sizeof args, 0, 0);
 	if (pid == 0)
 		child(s, r, fds);
 	if (pid > 0) {
 		s->pid = (int)pid;
-		s->deadline = r->wall_ns ? s->start + r->wall_ns : 0;
+		s->deadline = r->wall_ns ? at_start + r->wall_ns : 0;
 		s->cpu_ns = r->cpu_ns;
 		s->ncpus = r->ncpus ? r->ncpus : 1;
 		s->cpu_v1 = r->flags & F_CPU_V1;
-		s->cpu_check = r->cpu_ns ? s->start + r->cpu_ns / s->ncpus : 0;
+		s->cpu_check = r->cpu_ns ? at_start + r->cpu_ns / s->ncpus : 0;
 		if (r->cpu_ns)
 			s->cpufd = fds[at], fds[at++] = -1;
 		if (r->flags & F_OOMFD)
@@ -604,7 +630,8 @@ static void stop(u64 grace)
 	stopping = 1;
 	for (struct slot *s = slots; s < slots + SLOTS; s++)
 		if (s->pid > 0) {
-			s->reason = s->reason ? s->reason : R_STOP;
+			if (!result_of(s)->reason)
+				result_of(s)->reason = R_STOP;
 			sc(__NR_pidfd_send_signal, s->pidfd, grace ? SIGTERM_ : SIGKILL_, 0, 0);
 		}
 }

@@ -9,10 +9,15 @@
  *                                <-------  K_STARTED               accepted: it will be reported
  *                                <-------  K_TTY + master          only with F_TTY
  *   K_SIGNAL, K_KILL             ------->
- *                                <-------  K_ENDED                 exactly one for each K_EXEC
+ *                                <-------  K_DONE                  by the reaper: it ended, all is dead
+ *                                <-------  K_ENDED                 exactly one for each K_EXEC: its
+ *                                                                  namespaces are gone as well
  *   K_STOP                       ------->                          guest ends all, then itself
  *   K_HELLO                      ------->
  *                                <-------  K_VERSION
+ *
+ * K_DONE says the same as the K_ENDED after it, and saves a caller the wait for the tear-down of the
+ * namespaces; there is none when the reaper was killed. Until K_ENDED the connection is in use.
  *
  * Closing a connection kills the execution on it. A request of another version, or one while the
  * guest is stopping, is answered by K_REFUSED.
@@ -24,7 +29,7 @@
 #define PROTO_VERSION 1
 
 enum { K_HELLO = 1, K_EXEC, K_SIGNAL, K_KILL, K_STOP };
-enum { K_VERSION = 1, K_REFUSED, K_STARTED, K_TTY, K_ENDED };
+enum { K_VERSION = 1, K_REFUSED, K_STARTED, K_TTY, K_ENDED, K_DONE };
 
 enum {
 	F_TTY = 1 << 0,

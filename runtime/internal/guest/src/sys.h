@@ -114,7 +114,8 @@ enum {
 	SOCK_CLOEXEC_ = 02000000,
 	SIOCSIFFLAGS_ = 0x8914,
 	IFF_UP_ = 1,
-	CLOCK_MONOTONIC_ = 1
+	CLOCK_MONOTONIC_ = 1,
+	RUSAGE_CHILDREN_ = -1
 };
 
 struct pollfd_ {
