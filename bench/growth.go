@@ -74,6 +74,7 @@ func (b *bench) growth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sb.Close() // what ended executions held is given back
 	before, err := count(sb.ID())
 	if err != nil {
 		return err
@@ -85,6 +86,7 @@ func (b *bench) growth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sb.Close()
 	after, err := count(sb.ID())
 	if err != nil {
 		return err

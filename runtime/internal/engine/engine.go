@@ -94,6 +94,8 @@ func Start(ctx context.Context, c Config, f Files) (*Guest, error) {
 		return nil, err
 	}
 	logrus.SetOutput(io.Discard)
+	// libcontainer hands this one variable on to its init, which then starts with one thread less.
+	_ = os.Setenv("GOMAXPROCS", "1")
 	// The cgroups module keeps a descriptor of the cgroup mount from its first use on; taken in a
 	// sandbox's private mount namespace it would go stale with that.
 	_, _ = cgroups.ReadFile("/sys/fs/cgroup", "cgroup.controllers")
