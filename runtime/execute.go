@@ -23,7 +23,6 @@ type execution struct {
 	leaf    *cgroup.Leaf
 	streams *streams
 	res     Result
-	sick    error // what broke the connection to the guest
 }
 
 // Execute runs one command and waits for its end. Any number may run at once. When ctx ends, the
@@ -61,6 +60,7 @@ func (sb *Sandbox) Execute(ctx context.Context, c Command) (Result, error) {
 func (e *execution) settle(m guest.Message) {
 	if m.Kind == guest.KindEnded {
 		_ = e.leaf.Remove()
+		_ = e.conn.SetDeadline(time.Time{})
 		e.sb.putBack(e.conn)
 		return
 	}
@@ -197,6 +197,10 @@ func (e *execution) run(ctx context.Context, request *guest.Exec) (guest.Message
 		return guest.Message{}, e.broken(err)
 	}
 	e.streams.start()
+	if e.cmd.Timeout > 0 {
+		// the guest ends it in time; this is for a guest that does not
+		_ = e.conn.SetDeadline(time.Now().Add(e.cmd.Timeout + killDeadline))
+	}
 	unhook := context.AfterFunc(ctx, e.kill)
 	defer unhook()
 	done := make(chan struct{})
@@ -204,6 +208,7 @@ func (e *execution) run(ctx context.Context, request *guest.Exec) (guest.Message
 	e.forward(done)
 	m, err := e.wait()
 	if err != nil {
+		_ = e.leaf.Kill()
 		e.streams.abandon()
 		e.conn.Close()
 		return guest.Message{}, err
@@ -214,11 +219,13 @@ func (e *execution) run(ctx context.Context, request *guest.Exec) (guest.Message
 	return m, nil
 }
 
-// kill ends the whole tree of the execution. If the guest cannot be told, the leaf is killed.
+// kill ends the whole tree of the execution. If the guest cannot be told, the leaf is killed. From here on
+// the end must come soon.
 func (e *execution) kill() {
 	if e.conn.Kill() != nil {
 		_ = e.leaf.Kill()
 	}
+	_ = e.conn.SetDeadline(time.Now().Add(killDeadline))
 }
 
 func (e *execution) killForOutput() { e.kill() }
@@ -287,6 +294,9 @@ func (e *execution) refused(errno syscall.Errno) error {
 
 // broken says what a lost connection means: the guest is gone.
 func (e *execution) broken(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errors.New("the guest does not report the end of the execution, which was killed now")
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return e.sb.stopped()
 	}
