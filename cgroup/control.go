@@ -1,127 +1,151 @@
 package cgroup
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
-	"time"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// Kill kills every process of every execution; the guest survives.
-func (g *Group) Kill() error {
-	return writeFile(unix.AT_FDCWD, filepath.Join(g.top(), "x", "cgroup.kill"), "1")
+// The calls below take a directory and a path in it, and make no more system calls than it takes.
+
+func device(dev uint64) string {
+	return strconv.FormatUint(uint64(unix.Major(dev)), 10) + ":" + strconv.FormatUint(uint64(unix.Minor(dev)), 10)
 }
 
-// Freeze stops every process of every execution, and waits until they stand.
-func (g *Group) Freeze(ctx context.Context) error { return g.freeze(ctx, "1") }
+// retry repeats a call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
 
-// Thaw lets them go on.
-func (g *Group) Thaw(ctx context.Context) error { return g.freeze(ctx, "0") }
+// open gives a bare descriptor, for those who close it before they return.
+func open(dir *os.File, path string, flags int) (int, error) {
+	fd := -1
+	err := retry(func() (err error) {
+		fd, err = unix.Openat(int(dir.Fd()), path, flags|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
 
-func (g *Group) freeze(ctx context.Context, value string) error {
-	x := filepath.Join(g.top(), "x")
-	if err := writeFile(unix.AT_FDCWD, filepath.Join(x, "cgroup.freeze"), value); err != nil {
+func openFile(dir *os.File, path string, flags int) (*os.File, error) {
+	fd, err := open(dir, path, flags)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// write puts a value into a control file in one call, as the kernel wants it.
+func write(dir *os.File, path, value string) error {
+	fd, err := open(dir, path, unix.O_WRONLY)
+	if err != nil {
 		return err
 	}
-	return waitEvent(ctx, x, "frozen "+value)
-}
-
-// WaitEmpty waits until no execution has a process any more.
-func (g *Group) WaitEmpty(ctx context.Context) error {
-	return waitEvent(ctx, filepath.Join(g.top(), "x"), "populated 0")
-}
-
-// waitEvent waits until cgroup.events of dir says line; the kernel tells when the file changes.
-func waitEvent(ctx context.Context, dir, line string) error {
-	path := filepath.Join(dir, "cgroup.events")
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	defer unix.Close(fd)
+	err = retry(func() error {
+		_, err := unix.Write(fd, []byte(value))
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
+		return &fs.PathError{Op: "write " + value + " to", Path: path, Err: err}
+	}
+	return nil
+}
+
+// read fills buf from a control file and returns what it got.
+func read(dir *os.File, path string, buf []byte) ([]byte, error) {
+	fd, err := open(dir, path, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
 	}
 	defer unix.Close(fd)
-	for {
-		var buf [256]byte
-		n, err := unix.Pread(fd, buf[:], 0)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
-		}
-		if strings.Contains("\n"+string(buf[:n]), "\n"+line+"\n") {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("wait for %q in %s: %w", line, path, ctx.Err())
-		}
-		// short enough to notice a context that is cancelled without a deadline
-		_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, 100)
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("poll %s: %w", path, err)
-		}
-	}
+	return pread(fd, path, buf)
 }
 
-// Remove kills everything in the sandbox's groups, the guest included, waits until it is gone, and
-// removes the groups from every hierarchy. Idempotent. ctx should have a deadline.
-func (g *Group) Remove(ctx context.Context) error {
-	g.closeDirs()
-	top := g.top()
-	if exists(top) {
-		// v1's freezer is not used by us; v2's lets frozen processes be killed, and thawing first costs nothing
-		_ = writeFile(unix.AT_FDCWD, filepath.Join(top, "x", "cgroup.freeze"), "0")
-		if err := writeFile(unix.AT_FDCWD, filepath.Join(top, "cgroup.kill"), "1"); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if err := waitEvent(ctx, top, "populated 0"); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
-			return err
-		}
+func pread(fd int, path string, buf []byte) ([]byte, error) {
+	n := 0
+	err := retry(func() (err error) {
+		n, err = unix.Pread(fd, buf, 0)
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
-	var first error
-	for _, h := range g.tree.all() {
-		if err := removeTree(ctx, filepath.Join(h.mount, g.tree.parent, g.id)); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
+	return buf[:n], nil
 }
 
-// removeTree removes a directory of groups from the bottom up; what is not there is fine.
-func removeTree(ctx context.Context, dir string) error {
-	err := unix.Rmdir(dir)
-	if err == nil || errors.Is(err, unix.ENOENT) {
-		return nil
+// readText is read for what is longer or rarer.
+func readText(dir *os.File, path string) (string, error) {
+	f, err := openFile(dir, path, unix.O_RDONLY)
+	if err != nil {
+		return "", err
 	}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	return string(text), err
+}
+
+func makeDir(dir *os.File, path string) error {
+	if err := retry(func() error { return unix.Mkdirat(int(dir.Fd()), path, 0o755) }); err != nil {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	return nil
+}
+
+// ensureDir is makeDir that says whether it made one.
+func ensureDir(dir *os.File, path string) (bool, error) {
+	err := makeDir(dir, path)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func removeDir(dir *os.File, path string) error {
+	if err := retry(func() error { return unix.Unlinkat(int(dir.Fd()), path, unix.AT_REMOVEDIR) }); err != nil {
+		return &fs.PathError{Op: "rmdir", Path: path, Err: err}
+	}
+	return nil
+}
+
+func exists(dir *os.File, path string) (bool, error) {
+	err := retry(func() error { return unix.Faccessat(int(dir.Fd()), path, unix.F_OK, 0) })
+	if err == nil || err == unix.ENOENT {
+		return err == nil, nil
+	}
+	return false, &fs.PathError{Op: "access", Path: path, Err: err}
+}
+
+// children are the directories in a group; none when the group is not there.
+func children(dir *os.File, path string) ([]string, error) {
+	f, err := openFile(dir, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("remove group: %w", err)
+		return nil, err
 	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		return nil, err
+	}
+	var names []string
 	for _, e := range entries {
 		if e.IsDir() {
-			if err := removeTree(ctx, filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
+			names = append(names, e.Name())
 		}
 	}
-	return rmdirRetry(ctx, dir)
-}
-
-// rmdirRetry: a group may be busy for a moment after its last process has gone, and nothing tells when
-// that is over.
-func rmdirRetry(ctx context.Context, dir string) error {
-	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		err := unix.Rmdir(dir)
-		if err == nil || errors.Is(err, unix.ENOENT) {
-			return nil
-		}
-		if !errors.Is(err, unix.EBUSY) || ctx.Err() != nil {
-			return fmt.Errorf("remove group %s: %w", dir, err)
-		}
-		time.Sleep(wait)
-	}
+	return names, nil
 }

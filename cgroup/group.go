@@ -4,191 +4,212 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
+	"path"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// Group is one sandbox's: <id>/guest is libcontainer's, <id>/x holds the limits and the leaves.
+// Group is a sandbox's groups. It is safe for concurrent use.
 type Group struct {
-	tree  *Tree
-	id    string
-	owner Owner
-	dirs  []dir // x in the v2 hierarchy first, then in the v1 ones that are used
+	tree *Tree
+	id   string
+
+	mu    sync.Mutex
+	x     *dirs // opened on first use
+	owner Owner // read with it
 }
 
-// dir is a group's directory in one hierarchy.
-type dir struct {
-	hierarchy
-	fd *os.File
+// dirs are descriptors of one group in each hierarchy; of those that share one, the same.
+type dirs struct {
+	v2 *os.File
+	of [numControllers]*os.File // nil: not made there
 }
 
-// Create makes the groups of sandbox id and sets the limits on x. On an error nothing is left.
-func (t *Tree) Create(id string, l Limits, owner Owner) (*Group, error) {
-	list, err := l.settings(t.mode, t.swap)
-	if err != nil {
-		return nil, err
-	}
-	g := &Group{tree: t, id: id, owner: owner}
-	if err := g.create(l, list); err != nil {
-		_ = g.Remove(context.Background())
-		return nil, err
-	}
-	return g, nil
-}
+// path is that of a group of the sandbox, relative to each hierarchy's root.
+func (g *Group) path(sub string) string { return path.Join(g.tree.parent, g.id, sub) }
 
-func (g *Group) create(l Limits, list []setting) error {
-	for _, h := range g.tree.used(l) {
-		top := filepath.Join(h.mount, g.tree.parent, g.id)
-		for _, path := range []string{top, filepath.Join(top, "x")} {
-			if err := os.Mkdir(path, 0o755); err != nil {
-				return fmt.Errorf("make group: %w", err)
-			}
-			if err := g.tree.prepare(h, path); err != nil {
+// GuestPath is the group that the engine makes for the guest, from each hierarchy's root.
+func (g *Group) GuestPath() string { return "/" + g.path("guest") }
+
+// build makes x with its limits, and what is needed to hand it out, in a group that has just been made.
+func (g *Group) build(l Limits, owner Owner) error {
+	t := g.tree
+	for _, h := range t.used(false) {
+		if _, err := ensureDir(h.root, g.path("")); err != nil {
+			return err
+		}
+		if h.v2 && t.mode == Unified {
+			if err := t.enable(g.path(""), memory, pids, cpu); err != nil {
 				return err
 			}
 		}
-		if h.v2 {
-			// the common ancestor of guest and leaves: who clones a child into one needs to own it
-			if err := os.Chown(filepath.Join(top, "cgroup.procs"), g.owner.UID, g.owner.GID); err != nil {
-				return fmt.Errorf("hand over group: %w", err)
-			}
-		}
-	}
-	if err := g.open(); err != nil {
-		return err
-	}
-	for i := range g.dirs {
-		if err := g.tree.apply(&g.dirs[i], "", list); err != nil {
+		if err := makeDir(h.root, g.path("x")); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// used are the hierarchies for a sandbox with these limits; v1's cpuset only where it is asked for, since
-// each hierarchy costs at every execution.
-func (t *Tree) used(l Limits) []hierarchy {
-	list := append([]hierarchy{t.v2}, t.v1...)
-	if h := t.with("cpuset"); t.mode == Hybrid && l.CPUSet != "" && h != nil {
-		list = append(list, *h)
-	}
-	return list
-}
-
-// prepare makes a new directory able to have children with our controllers.
-func (t *Tree) prepare(h hierarchy, path string) error {
-	if h.v2 && t.mode == Unified {
-		return t.enable(path)
-	}
-	if h.has("cpuset") {
-		// a v1 cpuset starts empty and then takes no process
-		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-			if err := copyFrom(filepath.Dir(path), path, file); err != nil {
-				return err
-			}
+	for _, s := range l.settings(t.mode, t.swapFile) {
+		if s.file == "memory.oom.group" { // is for an execution, not for all of them
+			continue
+		}
+		if err := explain(write(t.of[s.in].root, path.Join(g.path("x"), s.file), s.value)); err != nil {
+			return err
 		}
 	}
-	return nil
+	if t.mode == Unified {
+		if err := t.enable(g.path("x"), memory, pids, cpu); err != nil {
+			return err
+		}
+	}
+	if l.CPUSet != "" {
+		if err := g.limitCPUSet(l.CPUSet); err != nil {
+			return err
+		}
+	}
+	return chown(t.v2.root, g.path("cgroup.procs"), owner)
 }
 
-// copyFrom takes a value over from the nearest ancestor that has one, and gives it to those between.
-func copyFrom(from, to, file string) error {
-	text, err := os.ReadFile(filepath.Join(from, file))
+// chown: only who may write to cgroup.procs of a group, and of the nearest one above both it and
+// one's own, may clone into it.
+func chown(dir *os.File, file string, owner Owner) error {
+	if owner == (Owner{}) {
+		return nil
+	}
+	err := retry(func() error { return unix.Fchownat(int(dir.Fd()), file, owner.UID, owner.GID, 0) })
 	if err != nil {
-		return fmt.Errorf("read cpuset: %w", err)
-	}
-	if strings.TrimSpace(string(text)) == "" {
-		if err := copyFrom(filepath.Dir(from), from, file); err != nil {
-			return err
-		}
-		return copyFrom(from, to, file)
-	}
-	return writeFile(unix.AT_FDCWD, filepath.Join(to, file), strings.TrimSpace(string(text)))
-}
-
-// apply writes those settings whose controller this directory has; below names a leaf, or is empty.
-func (t *Tree) apply(d *dir, below string, list []setting) error {
-	for _, s := range list {
-		if t.mode == Hybrid && !d.has(s.controller) {
-			continue
-		}
-		err := writeFile(d.number(), filepath.Join(below, s.file), s.value)
-		if s.optional && errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%w: cgroup controller %s: %w", ErrUnavailable, s.controller, err)
-		}
-		if err != nil {
-			return err
-		}
+		return &fs.PathError{Op: "chown", Path: file, Err: err}
 	}
 	return nil
 }
 
-func (d *dir) number() int { return int(d.fd.Fd()) }
-
-// open takes hold of x in every hierarchy that has it.
-func (g *Group) open() error {
-	for _, h := range append(g.tree.used(Limits{}), g.tree.cpuset()...) {
-		path := filepath.Join(h.mount, g.tree.parent, g.id, "x")
-		fd, err := unix.Open(path, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if errors.Is(err, unix.ENOENT) && h.has("cpuset") {
-			continue // was not asked for
-		}
-		if err != nil {
-			g.closeDirs()
-			return fmt.Errorf("open group %s: %w", path, err)
-		}
-		g.dirs = append(g.dirs, dir{h, os.NewFile(uintptr(fd), path)})
+// explain says what the kernel means with EINVAL for a number that is one.
+func explain(err error) error {
+	if errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("%w: more than the group above allows", err)
 	}
-	return nil
+	return err
 }
 
-// cpuset is v1's, if it is a hierarchy of its own.
-func (t *Tree) cpuset() []hierarchy {
-	if h := t.with("cpuset"); t.mode == Hybrid && h != nil {
-		return []hierarchy{*h}
-	}
-	return nil
-}
-
-func (g *Group) closeDirs() {
-	for _, d := range g.dirs {
-		d.fd.Close()
-	}
-	g.dirs = nil
-}
-
-// Load takes hold of an existing sandbox's groups: fs.ErrNotExist if there are none. A group that is
-// only partly there can be removed, not used.
-func (t *Tree) Load(id string) (*Group, error) {
-	g := &Group{tree: t, id: id}
-	there := false
-	for _, h := range t.all() {
-		there = there || exists(filepath.Join(h.mount, t.parent, id))
-	}
-	if !there {
-		return nil, fmt.Errorf("load group %s: %w", id, os.ErrNotExist)
+// open gives x in each hierarchy, opened once.
+func (g *Group) open() (*dirs, Owner, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.x != nil {
+		return g.x, g.owner, nil
 	}
 	var st unix.Stat_t
-	if unix.Stat(filepath.Join(g.top(), "cgroup.procs"), &st) == nil {
-		g.owner = Owner{int(st.Uid), int(st.Gid)}
+	err := retry(func() error { return unix.Fstatat(int(g.tree.v2.root.Fd()), g.path("cgroup.procs"), &st, 0) })
+	if err != nil {
+		return nil, Owner{}, &fs.PathError{Op: "stat", Path: g.path("cgroup.procs"), Err: err}
 	}
-	return g, nil
+	x, err := g.tree.openDirs(g.path("x"))
+	if err != nil {
+		return nil, Owner{}, err
+	}
+	g.x, g.owner = x, Owner{int(st.Uid), int(st.Gid)}
+	return x, g.owner, nil
 }
 
-// top is the sandbox's directory in the v2 hierarchy.
-func (g *Group) top() string { return filepath.Join(g.tree.v2.mount, g.tree.parent, g.id) }
+// openDirs opens a group wherever it must be, and in the cpuset hierarchy if it is there.
+func (t *Tree) openDirs(group string) (*dirs, error) {
+	opened := map[*hierarchy]*os.File{}
+	for _, h := range t.used(true) {
+		f, err := openFile(h.root, group, unix.O_PATH|unix.O_DIRECTORY)
+		if h == t.of[cpuset] && h != t.v2 && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			for _, f := range opened {
+				f.Close()
+			}
+			return nil, err
+		}
+		opened[h] = f
+	}
+	d := &dirs{v2: opened[t.v2]}
+	for c, h := range t.of {
+		if h != nil {
+			d.of[c] = opened[h]
+		}
+	}
+	return d, nil
+}
 
-// GuestPath is the guest's group, relative to each hierarchy's root, for libcontainer to make.
-func (g *Group) GuestPath() string { return filepath.Join(g.tree.parent, g.id, "guest") }
-
-// Close gives up what Leaf keeps open. The groups stay.
+// Close releases the descriptors that were opened for leaves. The groups stay. A Group may be used
+// after it, and opens them again.
 func (g *Group) Close() error {
-	g.closeDirs()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.x != nil {
+		g.x.v2.Close()
+		for _, f := range g.x.of {
+			if f != nil {
+				f.Close() // again, where hierarchies are shared: an error that says nothing
+			}
+		}
+		g.x = nil
+	}
 	return nil
+}
+
+// Kill sends SIGKILL to all executions, also those that are frozen or just being forked. The guest
+// lives on. It does not wait: see WaitEmpty.
+func (g *Group) Kill() error {
+	if err := write(g.tree.v2.root, g.path("x/cgroup.kill"), "1"); err != nil {
+		return fmt.Errorf("kill executions of %s: %w", g.id, err)
+	}
+	return nil
+}
+
+// Freeze stops all executions and returns when each is stopped, or thaws them again and returns ctx's
+// error. The guest runs on.
+func (g *Group) Freeze(ctx context.Context) error {
+	return g.freeze(ctx, "1")
+}
+
+// Thaw lets the executions run again.
+func (g *Group) Thaw(ctx context.Context) error {
+	return g.freeze(ctx, "0")
+}
+
+func (g *Group) freeze(ctx context.Context, state string) error {
+	root := g.tree.v2.root
+	err := write(root, g.path("x/cgroup.freeze"), state)
+	if err == nil {
+		err = waitEvent(ctx, root, g.path("x/cgroup.events"), "frozen "+state)
+		if err != nil && state == "1" {
+			err = errors.Join(err, write(root, g.path("x/cgroup.freeze"), "0"))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set frozen %s for executions of %s: %w", state, g.id, err)
+	}
+	return nil
+}
+
+// WaitEmpty returns when no execution has a process any more.
+func (g *Group) WaitEmpty(ctx context.Context) error {
+	if err := waitEvent(ctx, g.tree.v2.root, g.path("x/cgroup.events"), "populated 0"); err != nil {
+		return fmt.Errorf("wait for the end of executions of %s: %w", g.id, err)
+	}
+	return nil
+}
+
+// Usage is that of all executions together, since the sandbox was created.
+func (g *Group) Usage() (Usage, error) {
+	x, _, err := g.open()
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of %s: %w", g.id, err)
+	}
+	var u values
+	err = u.readCPU(x.v2, "cpu.stat")
+	if err == nil {
+		err = u.readGroup(g.tree.mode, x, "")
+	}
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of %s: %w", g.id, err)
+	}
+	return u.usage(), nil
 }

@@ -4,195 +4,233 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Leaf is the group of one execution.
+// Leaf is the group of one execution. The files it hands out stay its own: Close or Remove closes them.
 type Leaf struct {
 	group *Group
 	name  string
-	made  int // in how many of group.dirs
-	into  *os.File
-	tasks []*os.File
-	cpu   *os.File
-	oom   *os.File
-	kill  bool // OOMGroup on a hybrid host
+	x     *dirs
+	own   []*os.File // x in each hierarchy that the leaf has a directory in; v2 first
+
+	into, cpuFile *os.File
+	tasks         []*os.File
+	oomGroup      bool
+	oomEvents     *os.File
 }
 
-// Leaf makes a group for one execution. Its limits are set on it as well as on x, because programs look
-// for theirs at the root of their cgroup namespace, which the leaf becomes. Not for concurrent first use.
+// Leaf makes the group of an execution, below the sandbox's, with its limits in force. The limits are
+// written on the leaf itself, where the program looks for them. The caller must call Remove.
 func (g *Group) Leaf(name string, l Limits) (*Leaf, error) {
-	list, err := l.settings(g.tree.mode, g.tree.swap)
-	if err != nil {
+	if err := errors.Join(checkName(name), l.validate(), g.tree.checkSwap(l)); err != nil {
 		return nil, err
 	}
-	leaf := &Leaf{group: g, name: name, kill: l.OOMGroup && g.tree.mode == Hybrid}
-	if err := leaf.make(list); err != nil {
-		_ = leaf.Remove()
-		return nil, err
+	x, owner, err := g.open()
+	if err == nil && l.CPUSet != "" {
+		x, err = g.openWithCPUSets()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make group %s of %s: %w", name, g.id, err)
+	}
+	leaf := &Leaf{group: g, name: name, x: x, oomGroup: l.OOMGroup && g.tree.mode == Hybrid}
+	if err := leaf.build(l, owner); err != nil {
+		leaf.Close()
+		leaf.removeEmpty()
+		return nil, fmt.Errorf("make group %s of %s: %w", name, g.id, err)
 	}
 	return leaf, nil
 }
 
-func (l *Leaf) make(list []setting) error {
-	if l.group.dirs == nil {
-		if err := l.group.open(); err != nil {
+func (f *Leaf) build(l Limits, owner Owner) error {
+	for _, dir := range f.ownDirs(l) {
+		if err := makeDir(dir, f.name); err != nil {
+			return err
+		}
+		f.own = append(f.own, dir)
+	}
+	for _, s := range l.settings(f.group.tree.mode, f.group.tree.swapFile) {
+		if err := explain(write(f.x.of[s.in], f.name+"/"+s.file, s.value)); err != nil {
 			return err
 		}
 	}
-	for i := range l.group.dirs {
-		d := &l.group.dirs[i]
-		if err := unix.Mkdirat(d.number(), l.name, 0o755); err != nil {
-			return fmt.Errorf("make group %s in %s: %w", l.name, d.fd.Name(), err)
-		}
-		l.made++
-		if err := l.furnish(d, list); err != nil {
+	if l.CPUSet != "" {
+		if err := f.group.limitLeafCPUs(f.name, l.CPUSet); err != nil {
 			return err
+		}
+	}
+	if err := chown(f.x.v2, f.name+"/cgroup.procs", owner); err != nil {
+		return err
+	}
+	return f.openFiles()
+}
+
+// ownDirs are x in the hierarchies in which the leaf gets a directory. In those where there is
+// nothing to limit or to count at this level its processes stand in x itself.
+func (f *Leaf) ownDirs(l Limits) []*os.File {
+	list := make([]*os.File, 1, 1+numControllers)
+	list[0] = f.x.v2
+	needs := [numControllers]bool{memory: true, pids: true, cpu: l.CPUs > 0, cpuset: l.CPUSet != ""}
+	for c, dir := range f.x.of {
+		if dir != nil && needs[c] && !slices.Contains(list, dir) {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+func (f *Leaf) openFiles() (err error) {
+	if f.into, err = detach(f.x.v2, f.name); err != nil {
+		return err
+	}
+	// The v2 tree counts CPU time without any controller, so this one file does on Hybrid as well, and
+	// v1's cpuacct is not needed.
+	if f.cpuFile, err = openFile(f.x.v2, f.name+"/cpu.stat", unix.O_RDONLY); err != nil {
+		return err
+	}
+	if f.group.tree.mode == Unified {
+		return nil
+	}
+	f.tasks = make([]*os.File, 0, numControllers)
+	for c, dir := range f.x.of {
+		if dir == nil || slices.Contains(f.x.of[:c], dir) {
+			continue
+		}
+		file := "tasks"
+		if slices.Contains(f.own, dir) {
+			file = f.name + "/tasks"
+		}
+		tasks, err := openFile(dir, file, unix.O_WRONLY)
+		if err != nil {
+			return err
+		}
+		f.tasks = append(f.tasks, tasks)
+	}
+	return nil
+}
+
+// detach gives a directory as the root of a mount of its own that is mounted nowhere, so that no way
+// leads up from it.
+func detach(dir *os.File, name string) (*os.File, error) {
+	fd := -1
+	err := retry(func() (err error) {
+		fd, err = unix.OpenTree(int(dir.Fd()), name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		return err
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open_tree", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// Into is the leaf in the v2 tree, for clone3 with CLONE_INTO_CGROUP. It is the root of a detached
+// mount: ".." stays inside.
+func (f *Leaf) Into() *os.File { return f.into }
+
+// Tasks are write-only files, one of each v1 hierarchy. The process to be limited writes "0" to each,
+// which moves it; it needs no right of its own for that. Nil on Unified, where Into does all.
+func (f *Leaf) Tasks() []*os.File { return f.tasks }
+
+// CPUFile tells the CPU time used so far, for whoever enforces a limit of it: in µs, on the line
+// "usage_usec" of v2's cpu.stat.
+func (f *Leaf) CPUFile() *os.File { return f.cpuFile }
+
+// CPUFileIsV1 says whether CPUFile is v1's cpuacct.usage, a bare number of ns. On no supported kernel
+// it has to be.
+func (f *Leaf) CPUFileIsV1() bool { return false }
+
+// OOMEvents is an eventfd that becomes readable when the leaf, or a group above it, is out of memory
+// and the kernel is about to kill one process, for whoever then kills the rest. It is nil unless
+// Limits.OOMGroup was asked for on Hybrid; on Unified the kernel kills them all by itself.
+func (f *Leaf) OOMEvents() (*os.File, error) {
+	if !f.oomGroup || f.oomEvents != nil {
+		return f.oomEvents, nil
+	}
+	dir := f.x.of[memory]
+	control, err := openFile(dir, f.name+"/memory.oom_control", unix.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("watch memory of %s: %w", f.name, err)
+	}
+	defer control.Close()
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("eventfd2", err)
+	}
+	events := os.NewFile(uintptr(fd), "memory.oom_control")
+	registration := strconv.Itoa(fd) + " " + strconv.Itoa(int(control.Fd()))
+	if err := write(dir, f.name+"/cgroup.event_control", registration); err != nil {
+		events.Close()
+		return nil, fmt.Errorf("watch memory of %s: %w", f.name, err)
+	}
+	f.oomEvents = events
+	return events, nil
+}
+
+// Usage is what was used so far; after the end, in all.
+func (f *Leaf) Usage() (Usage, error) {
+	var u values
+	err := u.readCPUFile(f.cpuFile)
+	if err == nil {
+		err = u.readGroup(f.group.tree.mode, f.x, f.name+"/")
+	}
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of %s: %w", f.name, err)
+	}
+	return u.usage(), nil
+}
+
+// Kill sends SIGKILL to all processes of the leaf, also those that are just being forked.
+func (f *Leaf) Kill() error {
+	if err := write(f.x.v2, f.name+"/cgroup.kill", "1"); err != nil {
+		return fmt.Errorf("kill %s: %w", f.name, err)
+	}
+	return nil
+}
+
+// leafDeadline bounds the time that Remove waits for killed processes to be gone.
+const leafDeadline = 10 * time.Second
+
+// Remove removes the leaf and closes its files. Processes still in it are killed and waited for, at
+// most ten seconds. It may be called again.
+func (f *Leaf) Remove() error {
+	f.Close()
+	err := f.removeEmpty()
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leafDeadline)
+	defer cancel()
+	return f.group.tree.remove(ctx, f.group.path("x/"+f.name))
+}
+
+// removeEmpty is enough when all has ended.
+func (f *Leaf) removeEmpty() error {
+	for i, dir := range f.own {
+		err := removeDir(dir, f.name)
+		if errors.Is(err, unix.EBUSY) {
+			f.own = f.own[i:]
+			return err
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove group: %w", err)
 		}
 	}
 	return nil
 }
 
-// furnish sets the limits in one hierarchy and opens what the guest is handed.
-func (l *Leaf) furnish(d *dir, list []setting) error {
-	t := l.group.tree
-	if d.has("cpuset") {
-		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-			if err := copyFrom(d.fd.Name(), d.fd.Name()+"/"+l.name, file); err != nil {
-				return err
-			}
+// Close closes the leaf's files. The group stays, for Remove or for the sandbox's Remove.
+func (f *Leaf) Close() error {
+	for _, file := range append(f.tasks, f.into, f.cpuFile, f.oomEvents) {
+		if file != nil {
+			file.Close() // nothing was written through it here
 		}
 	}
-	if err := t.apply(d, l.name, list); err != nil {
-		return err
-	}
-	if d.v2 {
-		return l.openInto(d)
-	}
-	f, err := openAt(d, l.name+"/tasks", unix.O_WRONLY)
-	if err != nil {
-		return err
-	}
-	l.tasks = append(l.tasks, f)
-	if d.has("cpuacct") {
-		l.cpu, err = openAt(d, l.name+"/cpuacct.usage", unix.O_RDONLY)
-	}
-	return err
-}
-
-// openInto opens the descriptor for CLONE_INTO_CGROUP: a detached mount of this one directory, from which
-// ".." leads nowhere, since it goes to the guest.
-func (l *Leaf) openInto(d *dir) error {
-	o := l.group.owner
-	if err := unix.Fchownat(d.number(), l.name+"/cgroup.procs", o.UID, o.GID, 0); err != nil {
-		return fmt.Errorf("hand over group %s: %w", l.name, err)
-	}
-	fd, err := unix.OpenTree(d.number(), l.name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("open tree of group %s: %w", l.name, err)
-	}
-	l.into = os.NewFile(uintptr(fd), "leaf")
-	if l.group.tree.mode == Unified {
-		l.cpu, err = openAt(d, l.name+"/cpu.stat", unix.O_RDONLY)
-	}
-	return err
-}
-
-func openAt(d *dir, name string, flags int) (*os.File, error) {
-	fd, err := unix.Openat(d.number(), name, flags|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open %s/%s: %w", d.fd.Name(), name, err)
-	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-// Into is for CLONE_INTO_CGROUP (clone(2)). It belongs to the leaf, as do the other files.
-func (l *Leaf) Into() *os.File { return l.into }
-
-// Tasks are write-only files "tasks" of v1 hierarchies, empty on Unified. The child writes "0" into each:
-// moving itself costs a hundredth of being moved, and the kernel checks the opener's rights, not its own.
-func (l *Leaf) Tasks() []*os.File { return l.tasks }
-
-// CPUFile holds the CPU time used so far: cpu.stat ("usage_usec N"), or cpuacct.usage (N nanoseconds) if
-// CPUFileIsV1.
-func (l *Leaf) CPUFile() *os.File { return l.cpu }
-
-// CPUFileIsV1 tells the two kinds apart.
-func (l *Leaf) CPUFileIsV1() bool { return l.group.tree.mode == Hybrid }
-
-// OOMEvents is an eventfd that is signalled when the leaf ran out of memory, on hybrid hosts with
-// OOMGroup, where the kernel cannot kill a group by itself; else nil.
-func (l *Leaf) OOMEvents() (*os.File, error) {
-	if !l.kill || l.oom != nil {
-		return l.oom, nil
-	}
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("eventfd: %w", err)
-	}
-	l.oom = os.NewFile(uintptr(fd), "oom")
-	for i := range l.group.dirs {
-		d := &l.group.dirs[i]
-		if !d.has("memory") {
-			continue
-		}
-		control, err := openAt(d, l.name+"/memory.oom_control", unix.O_RDONLY)
-		if err != nil {
-			return nil, err
-		}
-		defer control.Close()
-		value := strconv.Itoa(fd) + " " + strconv.Itoa(int(control.Fd()))
-		if err := writeFile(d.number(), l.name+"/cgroup.event_control", value); err != nil {
-			return nil, err
-		}
-	}
-	return l.oom, nil
-}
-
-// Kill kills all processes of the leaf (cgroup.kill).
-func (l *Leaf) Kill() error {
-	return writeFile(l.group.dirs[0].number(), l.name+"/cgroup.kill", "1")
-}
-
-// leafDeadline bounds the waiting for killed processes to be gone.
-const leafDeadline = 10 * time.Second
-
-// Remove kills what is left in the leaf and removes it from every hierarchy. Idempotent.
-func (l *Leaf) Remove() error {
-	for _, f := range append(l.tasks, l.into, l.cpu, l.oom) {
-		if f != nil {
-			f.Close()
-		}
-	}
-	l.tasks, l.into, l.cpu, l.oom = nil, nil, nil, nil
-	var first error
-	for ; l.made > 0; l.made-- {
-		d := &l.group.dirs[l.made-1]
-		err := unix.Unlinkat(d.number(), l.name, unix.AT_REMOVEDIR)
-		if errors.Is(err, unix.EBUSY) {
-			err = l.removeBusy(d)
-		}
-		if err != nil && !errors.Is(err, unix.ENOENT) && first == nil {
-			first = fmt.Errorf("remove group %s/%s: %w", d.fd.Name(), l.name, err)
-		}
-	}
-	return first
-}
-
-// removeBusy is for a leaf with processes in it still.
-func (l *Leaf) removeBusy(d *dir) error {
-	ctx, cancel := context.WithTimeout(context.Background(), leafDeadline)
-	defer cancel()
-	v2 := l.group.dirs[0].fd.Name() + "/" + l.name
-	if err := l.Kill(); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := waitEvent(ctx, v2, "populated 0"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return rmdirRetry(ctx, d.fd.Name()+"/"+l.name)
+	f.tasks, f.into, f.cpuFile, f.oomEvents = nil, nil, nil, nil
+	return nil
 }

@@ -1,96 +1,117 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"math"
 	"strconv"
-	"strings"
 )
 
-// setting is one value for one file of a controller.
-type setting struct {
-	controller string
-	file       string
-	value      string
-	optional   bool // a kernel without the file satisfies it
-}
-
+// The least that can be asked for.
 const (
-	cpuPeriod   = 100_000 // microseconds
-	minCPUQuota = 1_000
+	MinMemory = 4 << 20 // bytes; less does not hold a process with its page tables
+	MinCPUs   = 0.01    // the kernel's shortest quota is 1 ms of each period
 )
 
-// settings is what has to be written for the limits, in order.
-func (l Limits) settings(m Mode, s swap) ([]setting, error) {
-	if l.Memory < 0 || l.CPUs < 0 || l.PIDs < 0 {
-		return nil, fmt.Errorf("cgroup limits: negative value in %+v", l)
-	}
-	if l.Memory > 0 && l.Memory < MinMemory {
-		return nil, fmt.Errorf("memory limit %d: at least %d bytes", l.Memory, MinMemory)
-	}
-	if m == Unified {
-		return l.unified(), nil
-	}
-	return l.hybrid(s)
+// cpuPeriod is the kernel's default period of 100 ms, in µs.
+const cpuPeriod = 100_000
+
+// Limits of one group. The zero value of a field writes no limit of that kind at this level, and what
+// the groups above allow holds.
+type Limits struct {
+	Memory int64   // bytes, page cache and tmpfs included; at least MinMemory. Swap is always 0
+	CPUs   float64 // CPU seconds per second, at least MinCPUs
+	CPUSet string  // CPUs to run on, "0-1,3", each of which the group above must have
+	PIDs   int64   // processes and threads
+	// AllowSwap accepts a memory limit that does not cover swap where the host cannot give that.
+	AllowSwap bool
+	OOMGroup  bool // when memory is out, all of the group dies together. See Leaf.OOMEvents for Hybrid
 }
 
-func (l Limits) unified() []setting {
-	var list []setting
-	if l.Memory > 0 {
-		// no file: the kernel has no swap accounting because it has no swap
-		list = append(list, setting{"memory", "memory.swap.max", "0", true}, setting{"memory", "memory.max", decimal(l.Memory), false})
+// validate reports everything that is wrong.
+func (l Limits) validate() error {
+	var errs []error
+	if l.Memory != 0 && l.Memory < MinMemory {
+		errs = append(errs, fmt.Errorf("memory limit of %d bytes: the minimum is %d (4 MiB)", l.Memory, int64(MinMemory)))
 	}
-	if l.OOMGroup {
-		list = append(list, setting{"memory", "memory.oom.group", "1", false})
+	if l.CPUs != 0 && !(l.CPUs >= MinCPUs && l.CPUs <= maxCPUs) {
+		errs = append(errs, fmt.Errorf("limit of %v CPUs: want %v to %d", l.CPUs, MinCPUs, maxCPUs))
 	}
-	if l.CPUs > 0 {
-		list = append(list, setting{"cpu", "cpu.max", decimal(l.quota()) + " " + decimal(cpuPeriod), false})
-	}
-	if l.PIDs > 0 {
-		list = append(list, setting{"pids", "pids.max", decimal(l.PIDs), false})
+	if l.PIDs < 0 {
+		errs = append(errs, fmt.Errorf("limit of %d pids: want 1 or more", l.PIDs))
 	}
 	if l.CPUSet != "" {
-		list = append(list, setting{"cpuset", "cpuset.cpus", l.CPUSet, false})
+		if _, err := parseCPUs(l.CPUSet); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// controller is one of those that limits are written to.
+type controller int
+
+const (
+	memory controller = iota
+	pids
+	cpu
+	cpuset
+	numControllers
+)
+
+func (c controller) String() string {
+	return [...]string{"memory", "pids", "cpu", "cpuset"}[c]
+}
+
+// setting is a value for a control file of a group.
+type setting struct {
+	in    controller
+	file  string
+	value string
+}
+
+// settings says what to write, in this order. swapFile: the kernel can limit swap. CPU sets are not
+// among them: they depend on the group above.
+func (l Limits) settings(mode Mode, swapFile bool) []setting {
+	list := make([]setting, 0, 5)
+	if l.Memory > 0 {
+		list = l.memorySettings(list, mode, swapFile)
+	}
+	if l.OOMGroup && mode == Unified {
+		list = append(list, setting{memory, "memory.oom.group", "1"})
+	}
+	if l.PIDs > 0 {
+		list = append(list, setting{pids, "pids.max", strconv.FormatInt(l.PIDs, 10)})
+	}
+	if l.CPUs > 0 {
+		quota := strconv.FormatInt(int64(math.Ceil(l.CPUs*cpuPeriod)), 10)
+		if mode == Unified {
+			list = append(list, setting{cpu, "cpu.max", quota + " 100000"})
+		} else {
+			list = append(list, setting{cpu, "cpu.cfs_quota_us", quota}) // of the default period
+		}
 	}
 	return list
 }
 
-func (l Limits) hybrid(s swap) ([]setting, error) {
-	var list []setting
-	if l.Memory > 0 {
-		// memsw may not go below the plain limit, so that comes first
-		list = append(list, setting{"memory", "memory.limit_in_bytes", decimal(l.Memory), false})
-		if !s.accounted && s.present && !l.AllowSwap {
-			return nil, fmt.Errorf("%w: memory limit without swap: this host has swap but no memory.memsw files: boot with swapaccount=1, or swapoff -a", ErrUnavailable)
+func (l Limits) memorySettings(list []setting, mode Mode, swapFile bool) []setting {
+	bytes := strconv.FormatInt(l.Memory, 10)
+	if mode == Unified {
+		list = append(list, setting{memory, "memory.max", bytes})
+		if swapFile {
+			list = append(list, setting{memory, swapMax, "0"})
 		}
-		if s.accounted {
-			list = append(list, setting{"memory", "memory.memsw.limit_in_bytes", decimal(l.Memory), false})
-		}
+		return list
 	}
-	if l.CPUs > 0 {
-		list = append(list, setting{"cpu", "cpu.cfs_quota_us", decimal(l.quota()), false})
+	list = append(list, setting{memory, "memory.limit_in_bytes", bytes})
+	if swapFile {
+		list = append(list, setting{memory, memsw, bytes}) // memory and swap together: never below memory alone
 	}
-	if l.PIDs > 0 {
-		list = append(list, setting{"pids", "pids.max", decimal(l.PIDs), false})
-	}
-	if l.CPUSet != "" {
-		list = append(list, setting{"cpuset", "cpuset.cpus", l.CPUSet, false})
-	}
-	return list, nil
+	return list
 }
 
-func (l Limits) quota() int64 { return max(int64(l.CPUs*cpuPeriod+0.5), minCPUQuota) }
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
-
-// swap is what the host has of it.
-type swap struct {
-	present   bool // some is in use as swap
-	accounted bool // v1: memory.memsw files exist
-}
-
-// hasSwap: /proc/swaps has more than its heading (proc_swaps(5)).
-func hasSwap() bool {
-	text, err := os.ReadFile("/proc/swaps")
-	return err == nil && strings.Count(string(text), "\n") > 1
-}
+// The files that limit swap, which a kernel may lack.
+const (
+	swapMax = "memory.swap.max"
+	memsw   = "memory.memsw.limit_in_bytes"
+)

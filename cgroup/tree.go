@@ -3,300 +3,225 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/containerd/cgroups/v3"
 	"golang.org/x/sys/unix"
 )
 
-// Tree is husk's part of the host's hierarchies.
+// DefaultParent is the group that holds all sandboxes, below each hierarchy's root.
+const DefaultParent = "/husk"
+
+// Tree is the groups of all sandboxes. It is safe for concurrent use, by several processes as well.
 type Tree struct {
-	mode   Mode
-	parent string      // "/husk"
-	v2     hierarchy   // holds everything on Unified; on Hybrid kill, freeze and events
-	v1     []hierarchy // Hybrid: those with a controller that we use
-	others []hierarchy // Hybrid: the rest, where libcontainer puts the guest as well
-	swap   swap
+	mode     Mode
+	parent   string // without the leading slash
+	all      []*hierarchy
+	v2       *hierarchy
+	of       [numControllers]*hierarchy // v2 itself on Unified; of cpuset nil where there is none
+	swapFile bool
 }
 
-// needed are the controllers without which there is no sandbox.
-func needed() []string { return []string{"cpu", "memory", "pids"} }
-
-// Open finds the hierarchies and makes husk's group in them, below parent ("" is "/husk"), with limits
-// for the host's sake: 80 % of its memory, half of its process ids.
+// Open finds out how this host's controllers are mounted and makes the group that holds all sandboxes,
+// with its host-wide limits unless it has some already. Empty parent: DefaultParent. It is relative to
+// each hierarchy's root. The error is an UnavailableError when the host lacks something.
+//
+// In a container whose cgroup root holds processes, which cgroup v2 does not allow beside limited
+// groups, it moves them to the group /init first.
 func Open(parent string) (*Tree, error) {
 	if parent == "" {
-		parent = "/husk"
+		parent = DefaultParent
 	}
-	if !filepath.IsAbs(parent) || filepath.Clean(parent) != parent || parent == "/" {
-		return nil, fmt.Errorf("cgroup parent %q: want an absolute path such as /husk", parent)
+	clean := strings.TrimPrefix(path.Clean("/"+parent), "/")
+	if clean == "" || slices.Contains(strings.Split(parent, "/"), "..") {
+		return nil, fmt.Errorf("cgroup parent %q: want a path of a group below the root", parent)
 	}
-	list, err := readMounts()
+	all, err := findHierarchies()
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{parent: parent, swap: swap{present: hasSwap()}}
-	switch cgroups.Mode() {
-	case cgroups.Unified:
-		t.mode = Unified
-	case cgroups.Hybrid:
-		t.mode = Hybrid
-	default:
-		return nil, fmt.Errorf("%w: no cgroup v2 is mounted at /sys/fs/cgroup or /sys/fs/cgroup/unified", ErrUnavailable)
-	}
-	if err := t.sort(list); err != nil {
+	t := &Tree{parent: clean, all: all}
+	if err := t.choose(); err != nil {
 		return nil, err
 	}
-	return t, t.makeParent()
+	if err := t.makeParent(); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
-// sort tells the hierarchies that we use from the others.
-func (t *Tree) sort(list []hierarchy) error {
-	found := false
-	for _, h := range list {
+func findHierarchies() ([]*hierarchy, error) {
+	f, err := os.Open("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	mounts, err := parseMounts(f)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	all, err := openHierarchies(mounts)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup mount: %w", err)
+	}
+	return all, nil
+}
+
+// choose finds the hierarchy of each controller.
+func (t *Tree) choose() error {
+	i := slices.IndexFunc(t.all, func(h *hierarchy) bool { return h.v2 })
+	if i < 0 {
+		return &UnavailableError{What: "cgroup v2 tree", Fix: "mount one: mkdir -p /sys/fs/cgroup/unified && " +
+			"mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified"}
+	}
+	t.v2 = t.all[i]
+	text, err := readText(t.v2.root, "cgroup.controllers")
+	if err != nil {
+		return fmt.Errorf("read controllers of %s: %w", t.v2.point, err)
+	}
+	if err := t.assign(strings.Fields(text)); err != nil {
+		return err
+	}
+	for _, h := range t.used(true) {
+		if h.readOnly {
+			return &UnavailableError{What: "writable cgroup file system", Where: h.point, Err: unix.EROFS,
+				Fix: "mount it read-write; in a container, run that one privileged or with a writable cgroup mount"}
+		}
+	}
+	return nil
+}
+
+// assign is Unified if the v2 tree has all controllers that we cannot do without, else Hybrid.
+func (t *Tree) assign(v2 []string) error {
+	t.mode = Unified
+	for c := memory; c < cpuset; c++ {
+		if !slices.Contains(v2, c.String()) {
+			t.mode = Hybrid
+		}
+	}
+	var missing []string
+	v1 := false
+	for c := memory; c < numControllers; c++ {
+		i := slices.IndexFunc(t.all, func(h *hierarchy) bool { return h.has(c.String()) })
 		switch {
-		case h.v2:
-			t.v2, found = h, true
-		case t.mode == Hybrid && slices.ContainsFunc([]string{"cpu", "cpuacct", "memory", "pids"}, h.has):
-			t.v1 = append(t.v1, h)
-		default:
-			t.others = append(t.others, h)
+		case t.mode == Unified && slices.Contains(v2, c.String()):
+			t.of[c] = t.v2
+		case t.mode == Hybrid && i >= 0:
+			t.of[c], v1 = t.all[i], true
+		case c != cpuset:
+			missing = append(missing, c.String())
 		}
 	}
-	if !found {
-		return fmt.Errorf("%w: no cgroup2 mount in /proc/self/mountinfo", ErrUnavailable)
+	if len(missing) == 0 {
+		return nil
 	}
-	if t.mode == Unified {
-		return t.checkUnified()
+	if !v1 { // a v2 host, on which only these are switched off
+		missing = slices.DeleteFunc(missing, func(name string) bool { return slices.Contains(v2, name) })
 	}
-	for _, c := range append(needed(), "cpuacct") {
-		if t.with(c) == nil {
-			return fmt.Errorf("%w: cgroup controller %s is not mounted", ErrUnavailable, c)
-		}
-	}
-	t.swap.accounted = exists(filepath.Join(t.with("memory").mount, "memory.memsw.limit_in_bytes"))
-	return nil
+	return t.lacking(missing, v1)
 }
 
-func (t *Tree) checkUnified() error {
-	text, err := os.ReadFile(filepath.Join(t.v2.mount, "cgroup.controllers"))
-	if err != nil {
-		return fmt.Errorf("read cgroup controllers: %w", err)
+func (t *Tree) lacking(missing []string, v1 bool) error {
+	e := &UnavailableError{What: strings.Join(missing, ", ") + " controller", Where: t.v2.point}
+	e.Fix = "boot with cgroup_enable=" + missing[0] + ", or have the group above delegate it (systemd: Delegate=yes)"
+	if v1 {
+		e.Where, e.Fix = "", "mount it as the other v1 controllers are, or boot with systemd.unified_cgroup_hierarchy=1"
 	}
-	for _, c := range needed() {
-		if !slices.Contains(strings.Fields(string(text)), c) {
-			return fmt.Errorf("%w: cgroup controller %s is not in %s/cgroup.controllers: it is disabled at boot or not delegated to here", ErrUnavailable, c, t.v2.mount)
-		}
-	}
-	return nil
+	return e
 }
 
-// with is the v1 hierarchy that has a controller, or nil.
-func (t *Tree) with(controller string) *hierarchy {
-	for i := range t.v1 {
-		if t.v1[i].has(controller) {
-			return &t.v1[i]
-		}
-	}
-	for i := range t.others {
-		if t.others[i].has(controller) {
-			return &t.others[i]
-		}
-	}
-	return nil
-}
-
-// Mode says how this host mounts its groups.
+// Mode says how this host's controllers are mounted.
 func (t *Tree) Mode() Mode { return t.mode }
 
-// CoversSwap says whether memory limits cover swap here. They do not on a hybrid host that has swap but
-// boots without swap accounting; a memory limit is an error there unless Limits.AllowSwap is set.
-func (t *Tree) CoversSwap() bool { return t.mode == Unified || t.swap.accounted || !t.swap.present }
+// used are the hierarchies that a sandbox's groups are made in, v2 first.
+func (t *Tree) used(cpusets bool) []*hierarchy {
+	list := []*hierarchy{t.v2}
+	for c, h := range t.of {
+		if h != nil && (cpusets || controller(c) != cpuset) && !slices.Contains(list, h) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
 
-// ViewDirs are the directories below /sys/fs/cgroup that a sandbox should see: "" for the v2 tree, else
-// the v1 hierarchies where programs look for their limits, named as they are mounted.
+// ViewDirs are the directories below /sys/fs/cgroup at which a program expects its own limits: "" on
+// Unified, else those of the v1 controllers that language runtimes insist on, by which names they can
+// be mounted as well.
 func (t *Tree) ViewDirs() []string {
 	if t.mode == Unified {
 		return []string{""}
 	}
-	dirs := []string{strings.Join(t.with("memory").controllers, ",")}
-	if cpu := strings.Join(t.with("cpu").controllers, ","); cpu != dirs[0] {
-		dirs = append(dirs, cpu)
+	var dirs []string
+	for _, name := range []string{"memory", "cpu", "cpuacct", "cpuset"} {
+		for _, h := range t.all {
+			if dir := strings.Join(h.v1Controllers(), ","); h.has(name) && !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
 	}
 	return dirs
 }
 
-// makeParent makes husk's own group where it is not there yet.
-func (t *Tree) makeParent() error {
-	if t.mode == Unified {
-		if err := t.enableDown(); err != nil {
-			return err
-		}
-	}
-	for _, h := range append([]hierarchy{t.v2}, t.v1...) {
-		made, err := makePath(h.mount, t.parent)
-		if err != nil {
-			return err
-		}
-		if made {
-			if err := t.hostLimits(h); err != nil {
-				return err
-			}
-		}
-	}
-	if t.mode == Unified {
-		return t.enable(filepath.Join(t.v2.mount, t.parent))
-	}
-	return nil
+// v1Controllers are those among a hierarchy's mount options.
+func (h *hierarchy) v1Controllers() []string {
+	known := []string{"cpuset", "cpu", "cpuacct", "blkio", "memory", "devices", "freezer", "net_cls",
+		"perf_event", "net_prio", "hugetlb", "pids", "rdma", "misc"}
+	return slices.DeleteFunc(slices.Clone(h.options), func(o string) bool { return !slices.Contains(known, o) })
 }
 
-// makePath makes each directory of path below mount; made is about the last one.
-func makePath(mount, path string) (made bool, err error) {
-	dir := mount
-	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		dir = filepath.Join(dir, name)
-		if made, err = makeDir(dir); err != nil {
-			return made, err
-		}
-	}
-	return made, nil
-}
-
-// enableDown enables the controllers from the root down to the parent of our own group.
-func (t *Tree) enableDown() error {
-	dir := t.v2.mount
-	for name := range strings.SplitSeq(strings.Trim(t.parent, "/"), "/") {
-		err := t.enable(dir)
-		if errors.Is(err, unix.EBUSY) && dir == t.v2.mount && exists(filepath.Join(dir, "cgroup.type")) {
-			// Not the host's root: we are in a container, whose own processes sit in its root, and a
-			// group with processes cannot hand on controllers (cgroups(7), "no internal processes").
-			if err = evacuate(dir); err == nil {
-				err = t.enable(dir)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		dir = filepath.Join(dir, name)
-		if _, err := makeDir(dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// enable lets the children of dir have the controllers that we need, and cpuset where it is.
-func (t *Tree) enable(dir string) error {
-	var buf [256]byte
-	has, err := readFile(unix.AT_FDCWD, filepath.Join(dir, "cgroup.controllers"), buf[:])
-	if err != nil {
-		return err
-	}
-	var buf2 [256]byte
-	on, err := readFile(unix.AT_FDCWD, filepath.Join(dir, "cgroup.subtree_control"), buf2[:])
-	if err != nil {
-		return err
-	}
-	var want []string
-	for _, c := range append(needed(), "cpuset") {
-		if slices.Contains(strings.Fields(string(has)), c) && !slices.Contains(strings.Fields(string(on)), c) {
-			want = append(want, "+"+c)
-		}
-	}
-	if len(want) == 0 {
-		return nil
-	}
-	err = writeFile(unix.AT_FDCWD, filepath.Join(dir, "cgroup.subtree_control"), strings.Join(want, " "))
-	if errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("%w: %s is mounted read-only: remount it read-write, or run husk where it is writable", ErrUnavailable, t.v2.mount)
-	}
-	return err
-}
-
-// evacuate moves the processes of a container's root group into a child of it.
-func evacuate(root string) error {
-	dir := filepath.Join(root, "init")
-	if _, err := makeDir(dir); err != nil {
-		return err
-	}
-	for range 10 { // new ones may be forked meanwhile
-		text, err := os.ReadFile(filepath.Join(root, "cgroup.procs"))
-		if err != nil {
-			return fmt.Errorf("move processes out of the root group: %w", err)
-		}
-		if len(strings.Fields(string(text))) == 0 {
-			return nil
-		}
-		for pid := range strings.FieldsSeq(string(text)) {
-			err := writeFile(unix.AT_FDCWD, filepath.Join(dir, "cgroup.procs"), pid)
-			if err != nil && !errors.Is(err, unix.ESRCH) {
-				return err
-			}
-		}
-	}
-	return fmt.Errorf("move processes out of the root group %s: new ones keep coming", root)
-}
-
-// hostLimits keep all sandboxes together from taking the host down.
-func (t *Tree) hostLimits(h hierarchy) error {
-	dir := filepath.Join(h.mount, t.parent)
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return fmt.Errorf("read memory size: %w", err)
-	}
-	memory := int64(info.Totalram) * int64(info.Unit) / 10 * 8
-	switch {
-	case t.mode == Unified:
-		if err := writeFile(unix.AT_FDCWD, filepath.Join(dir, "memory.max"), decimal(memory)); err != nil {
-			return err
-		}
-		return writeFile(unix.AT_FDCWD, filepath.Join(dir, "pids.max"), decimal(hostPIDs()))
-	case h.has("memory"):
-		// from Linux 5.11 on it is always 1, and older files refuse a second 1
-		_ = writeFile(unix.AT_FDCWD, filepath.Join(dir, "memory.use_hierarchy"), "1")
-		return writeFile(unix.AT_FDCWD, filepath.Join(dir, "memory.limit_in_bytes"), decimal(memory))
-	case h.has("pids"):
-		return writeFile(unix.AT_FDCWD, filepath.Join(dir, "pids.max"), decimal(hostPIDs()))
-	}
-	return nil
-}
-
-func hostPIDs() int64 {
-	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
-	n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || perr != nil {
-		n = 32768
-	}
-	return n / 2
-}
-
-// List gives the ids of all groups that exist in any hierarchy.
+// List gives the ids of the sandboxes that have a group in any hierarchy.
 func (t *Tree) List() ([]string, error) {
-	seen := map[string]bool{}
 	var ids []string
-	for _, h := range t.all() {
-		entries, err := os.ReadDir(filepath.Join(h.mount, t.parent))
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
+	for _, h := range t.all {
+		names, err := children(h.root, t.parent)
 		if err != nil {
-			return nil, fmt.Errorf("list groups: %w", err)
+			return nil, fmt.Errorf("list groups in %s: %w", h.point, err)
 		}
-		for _, e := range entries {
-			if e.IsDir() && !seen[e.Name()] {
-				seen[e.Name()] = true
-				ids = append(ids, e.Name())
+		for _, name := range names {
+			if checkName(name) == nil {
+				ids = append(ids, name)
 			}
 		}
 	}
-	return ids, nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
-// all are the hierarchies in which a sandbox may have groups.
-func (t *Tree) all() []hierarchy {
-	return slices.Concat([]hierarchy{t.v2}, t.v1, t.others)
+// Load gives the group of a sandbox that another process may have made. The error is fs.ErrNotExist
+// when it is in no hierarchy. It may be there in part; then Remove removes that part.
+func (t *Tree) Load(id string) (*Group, error) {
+	if err := checkName(id); err != nil {
+		return nil, err
+	}
+	g := &Group{tree: t, id: id}
+	for _, h := range append([]*hierarchy{t.v2}, t.all...) {
+		there, err := exists(h.root, g.path(""))
+		if err != nil {
+			return nil, fmt.Errorf("look for group %s in %s: %w", id, h.point, err)
+		}
+		if there {
+			return g, nil
+		}
+	}
+	return nil, fmt.Errorf("group %s: %w", id, fs.ErrNotExist)
+}
+
+// Create makes the groups of a new sandbox. The error is fs.ErrExist when there are some of that id.
+func (t *Tree) Create(id string, l Limits, owner Owner) (*Group, error) {
+	if err := errors.Join(checkName(id), l.validate(), t.checkSwap(l)); err != nil {
+		return nil, err
+	}
+	g := &Group{tree: t, id: id}
+	if err := makeDir(t.v2.root, g.path("")); err != nil {
+		return nil, fmt.Errorf("make group %s: %w", id, err)
+	}
+	if err := g.build(l, owner); err != nil {
+		g.Close()
+		g.removeEmpty()
+		return nil, fmt.Errorf("make group %s: %w", id, err)
+	}
+	return g, nil
 }

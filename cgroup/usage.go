@@ -3,131 +3,151 @@ package cgroup
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
-	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// Usage is what an execution used. Nil: this host cannot measure it.
+// Usage is what a group used since it was made. What this host cannot measure is nil.
 type Usage struct {
-	CPUUser, CPUSystem *time.Duration
-	MemoryPeak         *int64 // bytes
-	PIDsPeak           *int64
-	OOMKills           *int64 // processes killed for want of memory
-	PIDsLimitHits      *int64 // forks refused
+	CPUUser       *time.Duration
+	CPUSystem     *time.Duration
+	MemoryPeak    *int64 // bytes, page cache and tmpfs included
+	PIDsPeak      *int64 // processes and threads at once
+	OOMKills      *int64 // processes killed because memory was out
+	PIDsLimitHits *int64 // forks refused. From Linux 6.11 on v2 counts only those that this group's limit refused
 }
 
-// Usage reads the leaf's counters; they are final when its processes are gone.
-func (l *Leaf) Usage() (Usage, error) {
-	if l.group.tree.mode == Unified {
-		return l.usage(&l.group.dirs[0])
-	}
-	var all Usage
-	for i := range l.group.dirs {
-		if err := l.usageV1(&l.group.dirs[i], &all); err != nil {
-			return all, err
-		}
-	}
-	return all, nil
+// values holds the numbers that a Usage points to, so that they are allocated together.
+type values struct {
+	known            [numValues]bool
+	user, system     time.Duration
+	peak, pids, ooms int64
+	refused          int64
 }
 
-func (l *Leaf) usage(d *dir) (Usage, error) {
+const (
+	hasCPU = iota
+	hasPeak
+	hasPIDs
+	hasOOMs
+	hasRefused
+	numValues
+)
+
+func (v *values) usage() Usage {
+	kept := *v
 	var u Usage
-	var buf [4096]byte
-	text, err := l.read(d, "cpu.stat", buf[:])
-	if err != nil {
-		return u, err
+	if kept.known[hasCPU] {
+		u.CPUUser, u.CPUSystem = &kept.user, &kept.system
 	}
-	u.CPUUser, u.CPUSystem = micros(field(text, "user_usec")), micros(field(text, "system_usec"))
-	if text, err = l.read(d, "memory.events", buf[:]); err != nil {
-		return u, err
+	if kept.known[hasPeak] {
+		u.MemoryPeak = &kept.peak
 	}
-	u.OOMKills = field(text, "oom_kill")
-	if text, err = l.read(d, "memory.peak", buf[:]); err != nil {
-		return u, err
+	if kept.known[hasPIDs] {
+		u.PIDsPeak = &kept.pids
 	}
-	u.MemoryPeak = number(text)
-	return u, l.usagePIDs(d, &u, buf[:])
+	if kept.known[hasOOMs] {
+		u.OOMKills = &kept.ooms
+	}
+	if kept.known[hasRefused] {
+		u.PIDsLimitHits = &kept.refused
+	}
+	return u
 }
 
-func (l *Leaf) usagePIDs(d *dir, u *Usage, buf []byte) error {
-	text, err := l.read(d, "pids.events", buf)
-	if err != nil {
-		return err
+// statSize holds any of the files below; the longest, cpu.stat, has a dozen short lines.
+const statSize = 512
+
+func (v *values) readCPUFile(f *os.File) error {
+	if f == nil {
+		return os.ErrClosed
 	}
-	u.PIDsLimitHits = field(text, "max")
-	if text, err = l.read(d, "pids.peak", buf); err != nil {
-		return err
+	var buf [statSize]byte
+	text, err := pread(int(f.Fd()), "cpu.stat", buf[:])
+	if err == nil {
+		v.parseCPU(text)
 	}
-	u.PIDsPeak = number(text)
-	return nil
+	return err
 }
 
-func (l *Leaf) usageV1(d *dir, u *Usage) error {
-	var buf [4096]byte
-	if d.has("cpuacct") {
-		text, err := l.read(d, "cpuacct.usage_user", buf[:])
+func (v *values) readCPU(dir *os.File, path string) error {
+	var buf [statSize]byte
+	text, err := read(dir, path, buf[:])
+	if err == nil {
+		v.parseCPU(text)
+	}
+	return err
+}
+
+func (v *values) parseCPU(text []byte) {
+	user, ok1 := field(text, "user_usec")
+	system, ok2 := field(text, "system_usec")
+	v.user, v.system = time.Duration(user)*time.Microsecond, time.Duration(system)*time.Microsecond
+	v.known[hasCPU] = ok1 && ok2
+}
+
+// counter is a file, the key of its line or "" for a bare number, and where the number goes.
+type counter struct {
+	in   controller
+	file string
+	key  string
+	to   *int64
+	has  int
+}
+
+// readGroup reads all but CPU times. prefix is the leaf's name with a slash, or empty for x.
+func (v *values) readGroup(mode Mode, x *dirs, prefix string) error {
+	peak := counter{memory, "memory.peak", "", &v.peak, hasPeak}
+	ooms := counter{memory, "memory.events", "oom_kill", &v.ooms, hasOOMs}
+	if mode == Hybrid {
+		peak.file, ooms.file = "memory.max_usage_in_bytes", "memory.oom_control"
+	}
+	for _, c := range [...]counter{
+		peak, ooms,
+		{pids, "pids.peak", "", &v.pids, hasPIDs},
+		{pids, "pids.events", "max", &v.refused, hasRefused},
+	} {
+		var buf [statSize]byte
+		text, err := read(x.of[c.in], prefix+c.file, buf[:])
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
+			continue // not measured by this kernel
+		}
 		if err != nil {
 			return err
 		}
-		u.CPUUser = nanos(number(text))
-		if text, err = l.read(d, "cpuacct.usage_sys", buf[:]); err != nil {
-			return err
-		}
-		u.CPUSystem = nanos(number(text))
-	}
-	if d.has("memory") {
-		text, err := l.read(d, "memory.oom_control", buf[:])
-		if err != nil {
-			return err
-		}
-		u.OOMKills = field(text, "oom_kill")
-		if text, err = l.read(d, "memory.max_usage_in_bytes", buf[:]); err != nil {
-			return err
-		}
-		u.MemoryPeak = number(text)
-	}
-	if d.has("pids") {
-		return l.usagePIDs(d, u, buf[:])
+		*c.to, v.known[c.has] = field(text, c.key)
 	}
 	return nil
 }
 
-// read gives a file's text, nil if this kernel has no such file.
-func (l *Leaf) read(d *dir, file string, buf []byte) ([]byte, error) {
-	text, err := readFile(d.number(), l.name+"/"+file, buf)
-	if errors.Is(err, os.ErrNotExist) && exists(d.fd.Name()+"/"+l.name) {
-		return nil, nil
-	}
-	return text, err
-}
-
-// field is the number after a name at the beginning of a line.
-func field(text []byte, name string) *int64 {
-	for line := range bytes.Lines(text) {
-		if rest, ok := bytes.CutPrefix(line, []byte(name+" ")); ok {
-			return number(rest)
+// field finds the number on the line that begins with key, or the first number for an empty key.
+func field(text []byte, key string) (int64, bool) {
+	for len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, newline[:])
+		text = rest
+		if key == "" {
+			return number(line)
+		}
+		if len(line) > len(key) && string(line[:len(key)]) == key && line[len(key)] == ' ' {
+			return number(line[len(key)+1:])
 		}
 	}
-	return nil
+	return 0, false
 }
 
-func number(text []byte) *int64 {
-	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
-	if err != nil {
-		return nil
+var newline = [1]byte{'\n'}
+
+// number reads digits only.
+func number(text []byte) (int64, bool) {
+	n := int64(0)
+	for _, c := range text {
+		if c < '0' || c > '9' || n > (1<<63-10)/10 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
 	}
-	return &n
-}
-
-func micros(n *int64) *time.Duration { return times(n, time.Microsecond) }
-
-func nanos(n *int64) *time.Duration { return times(n, time.Nanosecond) }
-
-func times(n *int64, unit time.Duration) *time.Duration {
-	if n == nil {
-		return nil
-	}
-	d := time.Duration(*n) * unit
-	return &d
+	return n, len(text) > 0
 }

@@ -22,6 +22,7 @@ type streams struct {
 	in                    *os.File // our end of stdin
 	out, err              *sink
 	master                *os.File
+	size                  *TTYSize // asked for before there was a master
 	mu                    sync.Mutex
 
 	pumps sync.WaitGroup
@@ -120,6 +121,9 @@ func (s *streams) attach(master *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.master = master
+	if s.size != nil {
+		setSize(master, *s.size)
+	}
 	s.out.from = master
 	s.pump(s.out)
 	if s.cmd.Stdin != nil {
@@ -127,13 +131,20 @@ func (s *streams) attach(master *os.File) {
 	}
 }
 
+// resize keeps a size that comes before the terminal itself.
 func (s *streams) resize(size TTYSize) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.master == nil {
+		s.size = &size
 		return
 	}
-	raw, err := s.master.SyscallConn()
+	setSize(s.master, size)
+}
+
+// setSize has no error to report: a terminal whose program has ended needs no size.
+func setSize(master *os.File, size TTYSize) {
+	raw, err := master.SyscallConn()
 	if err != nil {
 		return
 	}
