@@ -42,6 +42,11 @@ func (rt *Runtime) create(ctx context.Context, spec Spec, owner *os.File) (*Sand
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	tree, err := rt.cgroups()
+	if err != nil {
+		return nil, err
+	}
+	go tree.WarmUp()
 	if err := rt.sweep(ctx); err != nil {
 		return nil, err
 	}

@@ -117,6 +117,12 @@ func (e *execution) prepare(undo *cleanup) (*guest.Exec, error) {
 		e.conn.Close()
 		return nil, err
 	}
+	base := e.sb.st.UIDBase
+	if err := e.streams.giveTo(base+int(u.uid), base+int(u.gid)); err != nil {
+		e.streams.abandon()
+		e.conn.Close()
+		return nil, err
+	}
 	request.Stdin, request.Stdout, request.Stderr = e.streams.stdin, e.streams.stdout, e.streams.stderr
 	return request, nil
 }

@@ -95,6 +95,23 @@ func (s *streams) openStdin() error {
 	return nil
 }
 
+// giveTo makes pipes the command's own, so that it can open them once more by /dev/stdout and its kind.
+func (s *streams) giveTo(uid, gid int) error {
+	files := []*os.File{s.stdout, s.stderr}
+	if s.in != nil { // else it is a device of the host's
+		files = append(files, s.stdin)
+	}
+	for _, f := range files {
+		if f == nil {
+			continue // a terminal, which the guest gives away
+		}
+		if err := f.Chown(uid, gid); err != nil {
+			return &SetupError{"give pipe to user", "", plain(err)}
+		}
+	}
+	return nil
+}
+
 // start gives up the command's ends, so that end of file can be seen, and pumps.
 func (s *streams) start() {
 	s.closeTheirs()
