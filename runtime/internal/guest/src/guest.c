@@ -207,12 +207,24 @@ static long check(struct result *res, enum step step, long ret)
 }
 
 /* mount_at: the target is opened without following links, since a writable root may have been
- * changed since the sandbox was made, and mounted on through the working directory. */
-static void mount_at(struct result *res, const struct mount *m, int index)
+ * changed since the sandbox was made, and mounted on through the working directory. It is missing
+ * where it lies below a tmpfs that was mounted just now. */
+static void mount_at(struct result *res, struct mount *m, int index)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 	long fd = sc(__NR_openat2, AT_FDCWD, m->target, &how, sizeof how);
+	for (char *c = m->target + 1; fd == -ENOENT; c++)
+		if (!*c || *c == '/') {
+			char end = *c;
+			*c = 0;
+			sc(__NR_mkdirat, AT_FDCWD, m->target, 0755, 0);
+			*c = end;
+			if (!end) {
+				fd = sc(__NR_openat2, AT_FDCWD, m->target, &how, sizeof how);
+				break;
+			}
+		}
 	if (fd >= 0)
 		fd = sc(__NR_fchdir, fd, 0, 0, 0);
 	if (fd < 0)
