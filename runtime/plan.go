@@ -39,7 +39,7 @@ func (s Spec) places(u user) []place {
 		{Tmpfs: Tmpfs{Destination: DefaultWorkDir, Size: share(8), Mode: 0o755, Exec: true}, home: true},
 	}
 	for _, t := range s.Tmpfs {
-		t.Destination = path.Clean(t.Destination)
+		t.Destination = inside(t.Destination)
 		i := slices.IndexFunc(all, func(p place) bool { return p.Destination == t.Destination })
 		if i < 0 {
 			all = append(all, place{Tmpfs: t, fresh: fresh})
@@ -47,10 +47,25 @@ func (s Spec) places(u user) []place {
 		}
 		all[i].Tmpfs = t.or(all[i].Tmpfs)
 	}
+	// parents before what is mounted below them
+	slices.SortStableFunc(all, func(a, b place) int { return depth(a.Destination) - depth(b.Destination) })
 	return slices.DeleteFunc(all, func(p place) bool {
-		return slices.ContainsFunc(s.Binds, func(b Bind) bool { return path.Clean(b.Destination) == p.Destination })
+		return slices.ContainsFunc(s.Binds, func(b Bind) bool { return inside(b.Destination) == p.Destination })
 	})
 }
+
+// inside is a destination without the links that the base has beside those to /usr.
+func inside(dst string) string {
+	dst = path.Clean(dst)
+	for _, link := range [...][2]string{{"/var/run", "/run"}, {"/var/lock", "/run/lock"}} {
+		if rest, ok := strings.CutPrefix(dst, link[0]); ok && (rest == "" || rest[0] == '/') {
+			return link[1] + rest
+		}
+	}
+	return dst
+}
+
+func depth(dst string) int { return strings.Count(path.Clean(dst), "/") }
 
 // or takes from other, or the defaults, what is zero in t.
 func (t Tmpfs) or(other Tmpfs) Tmpfs {
@@ -144,7 +159,7 @@ func rootPlan(s Spec, u user, h host, g guest.Config) rootfs.Plan {
 	}
 	// parents before what is mounted below them
 	slices.SortStableFunc(plan.Mounts, func(a, b rootfs.Mount) int {
-		return strings.Count(path.Clean(a.Destination), "/") - strings.Count(path.Clean(b.Destination), "/")
+		return depth(a.Destination) - depth(b.Destination)
 	})
 	for _, m := range g.Mounts {
 		if m.What&guest.Present == 0 {

@@ -111,16 +111,33 @@ func checkEnv(env []string) error {
 	return nil
 }
 
+// checkDestination refuses places where a mount would undo what protects the sandbox.
+func checkDestination(what, dst string) error {
+	if err := checkInside(what+" destination", dst); err != nil {
+		return err
+	}
+	clean := path.Clean(dst)
+	if clean == "/" {
+		return fmt.Errorf("%s on /: the root cannot be replaced", what)
+	}
+	for _, own := range []string{"/proc", "/sys", "/dev"} {
+		if strings.HasPrefix(clean+"/", own+"/") && clean != "/dev/shm" {
+			return fmt.Errorf("%s on %s: %s is the sandbox's own", what, dst, own)
+		}
+	}
+	return nil
+}
+
 func (s Spec) validateMounts(p *problems) {
 	seen := map[string]bool{}
 	once := func(dst string) {
-		if dst = path.Clean(dst); seen[dst] {
+		if dst = inside(dst); seen[dst] {
 			p.add("mount on %s: named twice", dst)
 		}
 		seen[dst] = true
 	}
 	for _, b := range s.Binds {
-		p.addErr(checkInside("bind destination", b.Destination))
+		p.addErr(checkDestination("bind", b.Destination))
 		if !path.IsAbs(b.Source) || strings.ContainsRune(b.Source, 0) {
 			p.add("bind source %q: must be an absolute path", b.Source)
 		} else if _, err := os.Lstat(b.Source); err != nil {
@@ -129,7 +146,7 @@ func (s Spec) validateMounts(p *problems) {
 		once(b.Destination)
 	}
 	for _, t := range s.Tmpfs {
-		p.addErr(checkInside("tmpfs", t.Destination))
+		p.addErr(checkDestination("tmpfs", t.Destination))
 		if t.Size < 0 || t.Inodes < 0 || t.Mode&^0o7777 != 0 {
 			p.add("tmpfs %s: size, inodes and mode must not be negative or beyond 07777", t.Destination)
 		}
@@ -144,7 +161,7 @@ func (s Spec) validateMounts(p *problems) {
 func (s Spec) validateHidden(p *problems) {
 	for _, b := range s.Binds {
 		for _, fresh := range s.freshTmpfs() {
-			if strings.HasPrefix(path.Clean(b.Destination), fresh.Destination+"/") {
+			if strings.HasPrefix(inside(b.Destination), fresh.Destination+"/") {
 				p.add("bind on %s: each execution mounts a fresh tmpfs on %s, which would hide it; bind elsewhere, or use scope sandbox",
 					b.Destination, fresh.Destination)
 			}
