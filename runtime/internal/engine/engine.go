@@ -118,6 +118,9 @@ func start(c Config, f Files) (*Guest, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return nil, stepError("unshare mount namespace", "", err)
 	}
+	// The caller's umask must not decide who can enter the root's directories. The mount namespace
+	// came with this thread's own umask (unshare(2)), so nobody else's is changed.
+	unix.Umask(0o022)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return nil, stepError("make mounts private", "", err)
 	}
