@@ -101,6 +101,28 @@ func allowedCPUs(cpuset string) ([]int, error) {
 	return cpus, nil
 }
 
+// checkCPUs: this host has the CPUs that are asked for.
+func checkCPUs(l Limits) error {
+	all, err := allowedCPUs("")
+	if err != nil {
+		return err
+	}
+	if l.CPUs > float64(len(all)) {
+		return fmt.Errorf("%w cpu limit %v: this host has %d to give; unlimited is all of them", ErrInvalid, l.CPUs, len(all))
+	}
+	_, err = allowedCPUs(l.CPUSet)
+	return err
+}
+
+// visibleCPUs is how many CPUs a program should count under a quota and a cpuset; 0: no quota.
+func visibleCPUs(l Limits) int {
+	n := l.cpuCount()
+	if set, err := parseCPUSet(l.CPUSet); err == nil && len(set) > 0 {
+		n = min(n, len(set))
+	}
+	return n
+}
+
 func parseCPUSet(text string) (map[int]bool, error) {
 	set := map[int]bool{}
 	if text == "" {

@@ -89,7 +89,7 @@ func (c *creation) check() error {
 	if err != nil {
 		return err
 	}
-	if _, err := allowedCPUs(s.Limits.CPUSet); err != nil {
+	if err := checkCPUs(s.Limits); err != nil {
 		return err
 	}
 	return checkSizes(s, s.places(c.user))

@@ -18,7 +18,7 @@ func environment(s Spec, c Command, u user) []string {
 	if c.TTY != nil {
 		base = append(base, "TERM=xterm")
 	}
-	if n := c.Limits.cpuCount(); n > 0 && s.CPUView == CPUViewQuota {
+	if n := visibleCPUs(c.Limits); n > 0 && s.CPUView == CPUViewQuota {
 		// Libraries that count CPUs in their own ways start a thread for each of the host's.
 		for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
 			base = append(base, name+"="+strconv.Itoa(n))
