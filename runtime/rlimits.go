@@ -14,6 +14,8 @@ const (
 	rlimInfinity     = ^uint64(0)
 	rlimitSigpending = 11
 	rlimitMsgqueue   = 12
+	rlimitNice       = 13
+	rlimitRtprio     = 14
 )
 
 // rlimitNames are by number (asm-generic/resource.h).
@@ -45,7 +47,9 @@ func defaultRlimits() rlimitSet {
 	r.set(unix.RLIMIT_MEMLOCK, 8<<20, 8<<20)
 	r.set(rlimitSigpending, 4096, 4096)
 	r.set(rlimitMsgqueue, 800<<10, 800<<10)
-	return r // nice and rtprio are 0 in the guest already
+	r.set(rlimitNice, 0, 0)
+	r.set(rlimitRtprio, 0, 0)
+	return r
 }
 
 // rlimits are the defaults overridden by the caller's.

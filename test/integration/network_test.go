@@ -56,7 +56,7 @@ func TestHostUnreachable(t *testing.T) {
 
 // TestLoopback covers E1: lo is up, and the outside fails at once.
 func TestLoopback(t *testing.T) {
-	const program = `
+	program := `
 import socket as s, time
 for family, address in (ADDRESSES):
     a = s.create_server((address, 0), family=family); s.create_connection(a.getsockname()[:2], 5); print("ok")
@@ -73,7 +73,7 @@ print([name for _, name in s.if_nameindex()])`
 	if _, err := os.Stat("/proc/net/if_inet6"); err != nil { // the host has no IPv6
 		addresses, want = `(s.AF_INET, "127.0.0.1"),`, "ok\nok\n"
 	}
-	program := strings.Replace(program, "ADDRESSES", addresses, 1)
+	program = strings.Replace(program, "ADDRESSES", addresses, 1)
 	asUsers(t, func(t *testing.T, flags ...string) {
 		for _, scope := range []string{"execute", "sandbox"} {
 			o := husk(t, append(append([]string{"run", "--scope", scope}, flags...), "--", "python3", "-c", program)...)

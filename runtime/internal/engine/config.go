@@ -82,8 +82,6 @@ func maxima() []configs.Rlimit {
 	for kind := range 16 {
 		max := uint64(math.MaxUint64)
 		switch {
-		case kind == rlimitNice || kind == rlimitRtprio:
-			max = 0
 		case !raise:
 			var own unix.Rlimit
 			_ = unix.Getrlimit(kind, &own) // fails only for an unknown kind
@@ -95,11 +93,6 @@ func maxima() []configs.Rlimit {
 	}
 	return limits
 }
-
-const (
-	rlimitNice   = 13
-	rlimitRtprio = 14
-)
 
 // mayRaise: whether we hold CAP_SYS_RESOURCE; root in a container or a trimmed VM may not, and then
 // our own hard limits are this host's maxima.
