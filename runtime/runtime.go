@@ -112,6 +112,10 @@ func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
 // Run creates a sandbox, executes one command in it and destroys it: nothing is left behind, also when
 // this process is killed meanwhile.
 func (rt *Runtime) Run(ctx context.Context, spec Spec, c Command) (Result, error) {
+	full := spec.withDefaults("x")
+	if err := errors.Join(full.validate(), c.withDefaults(full).validate(full)); err != nil {
+		return Result{}, err
+	}
 	var life [2]int
 	if err := unix.Pipe2(life[:], unix.O_CLOEXEC); err != nil {
 		return Result{}, &SetupError{"make pipe", "", err}
