@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/husk-sandbox/husk/runtime"
 )
@@ -24,6 +28,7 @@ type invocation struct {
 
 	options           runtime.Options
 	showHelp, version bool
+	dashed            bool // a "--" ended the command's flags
 }
 
 // command is one subcommand. Its options write to variables of the function that made it.
@@ -32,10 +37,11 @@ type command struct {
 	usage         []string // after "husk "
 	about         string
 	examples      []string
-	sections      []section
-	sandboxes     bool // its words are sandboxes, for completion
-	words         int  // how many words come before a program's; -1: any number. For completion
+	flags         func() []section // made when they are needed: one call uses one command's
+	sandboxes     bool             // its words are sandboxes, for completion
+	words         int              // how many words come before a program's; -1: any number. For completion
 	hidden        bool
+	help          *bool // what --help sets
 	run           func(ctx context.Context, words words) (int, error)
 }
 
@@ -60,45 +66,87 @@ func (in *invocation) commands() []*command {
 		runCommand(in), createCommand(in), execCommand(in), stopCommand(in), rmCommand(in), psCommand(in),
 		versionCommand(in), completionCommand(in), completeCommand(in),
 	}
-	help := section{"Help", []*option{toggle("help", "this text", &in.showHelp).as("h")}}
 	for _, c := range commands {
-		c.sections = append(c.sections, help)
+		c.help = &in.showHelp
 	}
 	return commands
 }
 
-// dispatch reads the flags, finds the command, and runs it.
-func (in *invocation) dispatch(ctx context.Context, commands []*command) (int, error) {
-	global := parser{in.global().options, "husk", in.args[1:]}
-	w, err := global.parse()
+// dispatch has the library set the flags, find the command, and run it. The arguments reach it in the one
+// form that getopt gives them, with a "--" before the words, so that it looks for no flags among them.
+func (in *invocation) dispatch(ctx context.Context, commands []*command) (code int, err error) {
+	g := getopt{options: in.global().options, where: "husk", args: in.args[1:]}
+	w, err := g.read()
 	if err != nil {
 		return 0, err
 	}
-	if len(w.list) > 0 {
-		if c := find(commands, w.list[0]); c != nil {
-			return in.runOne(ctx, c, w.list[1:])
+	app := in.app(commands, &code)
+	app.Flags = flags(g.options)
+	args := append(append([]string{"husk"}, g.long...), "--")
+	if i := indexOf(commands, w.list); i >= 0 {
+		args = append(args, w.list[0])
+		if w.list, err = in.enter(commands[i], app.Commands[i], w.list[1:]); err != nil {
+			return 0, err
 		}
 	}
-	return in.root(w.list, commands)
+	err = app.RunContext(ctx, append(args, w.list...))
+	return code, err
 }
 
-func (in *invocation) runOne(ctx context.Context, c *command, args []string) (int, error) {
-	p := parser{c.options(), "husk " + c.name, args}
-	w, err := p.parse()
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%s: %w", c.name, err)
-	case in.showHelp:
-		return 0, writeHelp(in.stdout, c)
+// app is husk as the library knows it. Its commands have no flags yet: enter adds those of the one that
+// is called.
+func (in *invocation) app(commands []*command, code *int) *cli.App {
+	app := &cli.App{
+		Name: "husk", HideHelp: true, HideVersion: true, Compiled: time.Unix(0, 0), // the zero value asks the file system
+		Reader: in.stdin, Writer: in.stdout, ErrWriter: in.stderr,
+		ExitErrHandler: func(*cli.Context, error) {},
+		Action: func(c *cli.Context) (err error) {
+			*code, err = in.root(c.Args().Slice(), commands)
+			return err
+		},
 	}
-	return c.run(ctx, w)
+	for _, c := range commands {
+		app.Commands = append(app.Commands, &cli.Command{
+			Name: c.name, Usage: c.summary, Hidden: c.hidden, HideHelp: true,
+			Action: func(cc *cli.Context) (err error) {
+				if in.showHelp {
+					return writeHelp(in.stdout, c)
+				}
+				*code, err = c.run(cc.Context, words{cc.Args().Slice(), in.dashed})
+				return err
+			},
+		})
+	}
+	return app
+}
+
+// enter reads the flags of the command that is called, and returns its arguments for the library.
+func (in *invocation) enter(c *command, to *cli.Command, args []string) ([]string, error) {
+	g := getopt{options: c.options(), where: "husk " + c.name, args: args}
+	w, err := g.read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	to.Flags, in.dashed = flags(g.options), w.dashed
+	return append(append(g.long, "--"), w.list...), nil
+}
+
+func flags(options []*option) []cli.Flag {
+	list := make([]cli.Flag, len(options))
+	for i, o := range options {
+		list[i] = o
+	}
+	return list
+}
+
+// indexOf is the command that the first of the words names, or -1.
+func indexOf(commands []*command, list []string) int {
+	return slices.IndexFunc(commands, func(c *command) bool { return len(list) > 0 && c.name == list[0] })
 }
 
 func find(commands []*command, name string) *command {
-	for _, c := range commands {
-		if c.name == name {
-			return c
-		}
+	if i := indexOf(commands, []string{name}); i >= 0 {
+		return commands[i]
 	}
 	return nil
 }
@@ -161,9 +209,21 @@ func (in *invocation) open() (*runtime.Runtime, error) {
 	return runtime.Open(o)
 }
 
+// sections are the command's own options and --help.
+func (c *command) sections() []section {
+	var all []section
+	if c.flags != nil {
+		all = c.flags()
+	}
+	if c.help != nil {
+		all = append(all, section{"Help", []*option{toggle("help", "this text", c.help).as("h")}})
+	}
+	return all
+}
+
 func (c *command) options() []*option {
 	var all []*option
-	for _, s := range c.sections {
+	for _, s := range c.sections() {
 		all = append(all, s.options...)
 	}
 	return all

@@ -10,7 +10,6 @@ import (
 func createCommand(in *invocation) *command {
 	var sandbox sandboxFlags
 	var asJSON bool
-	output := section{"Output", []*option{toggle("json", "print what husk ps --json does, not only the id", &asJSON)}}
 	return &command{
 		name: "create", summary: "make a sandbox that lasts, and print its id", usage: []string{"create [OPTIONS] [SNAPSHOT]"},
 		about: `
@@ -20,7 +19,12 @@ commands in it; what they leave in the workspace, the next one finds.`,
 			"husk create --name web --scope sandbox --memory 1g",
 			"id=$(husk create) && husk exec $id -- id; husk rm -f $id",
 		},
-		sections: append(sandbox.sections(), output), words: 1,
+		flags: func() []section {
+			return append(sandbox.sections(), section{"Output", []*option{
+				toggle("json", "print what husk ps --json does, not only the id", &asJSON),
+			}})
+		},
+		words: 1,
 		run: func(ctx context.Context, w words) (int, error) {
 			spec, err := in.createRequest(&sandbox, w)
 			if err != nil {

@@ -27,7 +27,8 @@ command. Exit codes and signals are those of husk run (husk run --help).`,
 			"husk exec -it web -- bash",
 			"husk exec --timeout 30 --memory 128m web -- ./test.sh",
 		},
-		sections: append(f.commandFlags.sections(), f.sections()...), sandboxes: true, words: 1,
+		flags:     func() []section { return append(f.commandFlags.sections(), f.sections()...) },
+		sandboxes: true, words: 1,
 		run: func(ctx context.Context, w words) (int, error) { return in.exec(ctx, &f, w) },
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 )
 
 // Columns of a help text.
@@ -11,60 +13,83 @@ const (
 	helpIndent = 26
 )
 
-// page lays out help texts.
-type page struct{ strings.Builder }
+// helpTemplate lays out a helpPage; trim and wrap are the library's.
+const helpTemplate = `{{.Title}}
+
+Usage:
+{{range .Usage}}  husk {{.}}
+{{end}}{{with .About}}
+{{trim .}}
+{{end}}{{with .Examples}}
+Examples:
+{{range .}}  {{.}}
+{{end}}{{end}}{{range .Sections}}
+{{.Title}}:
+{{range .Rows}}{{.Label}}{{wrap .Text indent}}
+{{end}}{{end}}{{with .See}}
+{{.}}
+{{end}}`
+
+// helpPage is the help of husk or of one command. Its fields are exported for the template.
+type helpPage struct {
+	Title, About, See string
+	Usage, Examples   []string
+	Sections          []helpSection
+}
+
+type helpSection struct {
+	Title string
+	Rows  []helpRow
+}
+
+// helpRow is a label that ends where the column of texts begins, and its text.
+type helpRow struct{ Label, Text string }
 
 // writeHelp prints a command's help.
 func writeHelp(w io.Writer, c *command) error {
-	var p page
-	p.WriteString("husk " + c.name + ": " + c.summary + "\n\nUsage:\n")
-	for _, usage := range c.usage {
-		p.WriteString("  husk " + usage + "\n")
-	}
-	if c.about != "" {
-		p.WriteString("\n" + strings.TrimSpace(c.about) + "\n")
-	}
-	p.examples(c.examples)
-	p.sections(c.sections)
-	_, err := io.WriteString(w, p.String())
-	return err
+	p := helpPage{Title: "husk " + c.name + ": " + c.summary, Usage: c.usage, About: c.about, Examples: c.examples}
+	p.add(c.sections()...)
+	return p.write(w)
 }
 
 // writeAppHelp prints the help of husk itself.
 func writeAppHelp(w io.Writer, commands []*command, global section) error {
-	var p page
-	p.WriteString("husk runs untrusted programs in sandboxes.\n\nUsage:\n  husk [OPTIONS] COMMAND …\n")
-	p.examples([]string{
-		"husk run -- python3 -c 'print(6*7)'",
-		"husk run --memory 256m --timeout 30 --bind .:/src -w /src -- make test",
-	})
-	p.WriteString("\nCommands:\n")
+	p := helpPage{
+		Title: "husk runs untrusted programs in sandboxes.", Usage: []string{"[OPTIONS] COMMAND …"},
+		Examples: []string{
+			"husk run -- python3 -c 'print(6*7)'",
+			"husk run --memory 256m --timeout 30 --bind .:/src -w /src -- make test",
+		},
+		See: "See husk COMMAND --help for each command.",
+	}
+	list := helpSection{Title: "Commands"}
 	for _, c := range commands {
-		p.row("  "+c.name, c.summary)
+		list.Rows = append(list.Rows, helpRow{pad("  " + c.name), c.summary})
 	}
-	p.sections([]section{global})
-	p.WriteString("\nSee husk COMMAND --help for each command.\n")
-	_, err := io.WriteString(w, p.String())
-	return err
+	p.Sections = append(p.Sections, list)
+	p.add(global)
+	return p.write(w)
 }
 
-func (p *page) examples(lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	p.WriteString("\nExamples:\n")
-	for _, line := range lines {
-		p.WriteString("  " + line + "\n")
-	}
-}
-
-func (p *page) sections(sections []section) {
+func (p *helpPage) add(sections ...section) {
 	for _, s := range sections {
-		p.WriteString("\n" + s.title + ":\n")
+		h := helpSection{Title: s.title}
 		for _, o := range s.options {
-			p.row(o.label(), o.help)
+			h.Rows = append(h.Rows, helpRow{pad(o.label()), o.help})
 		}
+		p.Sections = append(p.Sections, h)
 	}
+}
+
+// write has the library lay the page out. It reports no error, so that it prints into memory first.
+func (p *helpPage) write(w io.Writer) error {
+	var text strings.Builder
+	cli.HelpPrinterCustom(&text, helpTemplate, p, map[string]any{
+		"wrapAt": func() int { return helpWidth },
+		"indent": func() int { return helpIndent },
+	})
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
 // label is the option as the help shows it, such as "  -e, --env NAME=VALUE".
@@ -79,34 +104,10 @@ func (o *option) label() string {
 	return label
 }
 
-// row prints a label and, beside or below it, its text.
-func (p *page) row(label, text string) {
-	p.WriteString(label)
-	column := len([]rune(label))
-	if column > helpIndent-2 {
-		p.WriteByte('\n')
-		column = 0
+// pad fills up to the column where texts begin, on the next line where the label is too long.
+func pad(label string) string {
+	if n := len([]rune(label)); n <= helpIndent-2 {
+		return label + strings.Repeat(" ", helpIndent-n)
 	}
-	for _, line := range wrap(text, helpWidth-helpIndent) {
-		p.WriteString(strings.Repeat(" ", helpIndent-column) + line + "\n")
-		column = 0
-	}
-}
-
-// wrap breaks text at spaces into lines of at most width characters; a longer word stays whole.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case len([]rune(line))+1+len([]rune(word)) > width:
-			lines = append(lines, line)
-			line = word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
+	return label + "\n" + strings.Repeat(" ", helpIndent)
 }

@@ -2,10 +2,15 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"strconv"
+
+	"github.com/urfave/cli/v2"
 )
 
-// option is one flag: what the parser, the help and the completion know about it.
+// option is one flag: what the parser, the help and the completion know about it. It is a cli.Flag of
+// its own kind because the library's lists split at commas, or lose bytes that are not UTF-8 on the way
+// from one form of a name to the other.
 type option struct {
 	name   string   // without dashes
 	short  string   // one letter, or empty
@@ -14,6 +19,8 @@ type option struct {
 	values []string // what may stand for arg, where that is a short list
 	set    func(text string) error
 }
+
+var _ cli.Flag = (*option)(nil)
 
 // section is a titled list of options in a help text.
 type section struct {
@@ -52,3 +59,23 @@ func (o *option) oneOf(values ...string) *option {
 	o.values = values
 	return o
 }
+
+// Apply adds the option to the library's set of flags. The one-letter form is not needed there: getopt
+// has made --name of it.
+func (o *option) Apply(set *flag.FlagSet) error {
+	if o.arg == "" {
+		set.BoolFunc(o.name, o.help, o.set)
+	} else {
+		set.Func(o.name, o.help, o.set)
+	}
+	return nil
+}
+
+// Names is the long name.
+func (o *option) Names() []string { return []string{o.name} }
+
+// IsSet is not used: values are read from the destinations.
+func (o *option) IsSet() bool { return false }
+
+// String is how the flag is written.
+func (o *option) String() string { return "--" + o.name }

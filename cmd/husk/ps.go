@@ -23,13 +23,15 @@ func psCommand(in *invocation) *command {
 	return &command{
 		name: "ps", summary: "list sandboxes", usage: []string{"ps [OPTIONS]"},
 		examples: []string{"husk ps -a", "husk ps --filter label=job=42 --filter state=started", "husk ps --json | jq '.[].id'"},
-		sections: []section{{"Options", []*option{
-			toggle("all", "stopped ones too", &f.all).as("a"),
-			toggle("json", "a list as JSON", &f.json),
-			toggle("quiet", "ids only", &f.quiet).as("q"),
-			list("filter", "WHAT", "label=K, label=K=V or state=S (creating, started, stopping, stopped, error); "+
-				"all labels must match, and one of the states; repeatable", &f.filterTexts),
-		}}},
+		flags: func() []section {
+			return []section{{"Options", []*option{
+				toggle("all", "stopped ones too", &f.all).as("a"),
+				toggle("json", "a list as JSON", &f.json),
+				toggle("quiet", "ids only", &f.quiet).as("q"),
+				list("filter", "WHAT", "label=K, label=K=V or state=S (creating, started, stopping, stopped, error); "+
+					"all labels must match, and one of the states; repeatable", &f.filterTexts),
+			}}}
+		},
 		run: func(ctx context.Context, w words) (int, error) {
 			keep, err := f.filter()
 			if e := noMore("ps", w, 0); e != nil {

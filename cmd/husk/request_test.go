@@ -31,16 +31,16 @@ func parse(t *testing.T, args ...string) (request, error) {
 	var process commandFlags
 	var exec execFlags
 	commands := []*command{
-		{name: "run", sections: append(process.sections(), sandbox.sections()...),
+		{name: "run", flags: func() []section { return append(process.sections(), sandbox.sections()...) },
 			run: func(_ context.Context, w words) (_ int, err error) {
 				r.spec, r.cmd, err = in.runRequest(&sandbox, &process, w)
 				return 0, err
 			}},
-		{name: "create", sections: sandbox.sections(), run: func(_ context.Context, w words) (_ int, err error) {
+		{name: "create", flags: sandbox.sections, run: func(_ context.Context, w words) (_ int, err error) {
 			r.spec, err = in.createRequest(&sandbox, w)
 			return 0, err
 		}},
-		{name: "exec", sections: append(exec.commandFlags.sections(), exec.sections()...),
+		{name: "exec", flags: func() []section { return append(exec.commandFlags.sections(), exec.sections()...) },
 			run: func(_ context.Context, w words) (_ int, err error) {
 				r.ref, r.cmd, err = in.execRequest(&exec, w)
 				return 0, err

@@ -11,10 +11,12 @@ func rmCommand(in *invocation) *command {
 	return &command{
 		name: "rm", summary: "remove sandboxes and their files", usage: []string{"rm [OPTIONS] SANDBOX…"},
 		examples: []string{"husk rm web", "husk rm -f $(husk ps -aq --filter label=job=42)"},
-		sections: []section{{"Options", []*option{
-			toggle("force", "also when it is running: everything in it is killed", &force).as("f"),
-			toggle("json", "print a list of {sandbox, error} as JSON", &asJSON),
-		}}},
+		flags: func() []section {
+			return []section{{"Options", []*option{
+				toggle("force", "also when it is running: everything in it is killed", &force).as("f"),
+				toggle("json", "print a list of {sandbox, error} as JSON", &asJSON),
+			}}}
+		},
 		sandboxes: true, words: -1,
 		run: func(ctx context.Context, w words) (int, error) {
 			refs, err := someSandboxes("rm", w)

@@ -34,7 +34,7 @@ SIZE is a number with a unit b, k, m, g or t, in powers of 1024.`,
 			"echo hello | husk run -i --net none --timeout 10 -- tr a-z A-Z",
 			"husk run --json -e LANG=C -- ls /nowhere",
 		},
-		sections: append(process.sections(), sandbox.sections()...),
+		flags: func() []section { return append(process.sections(), sandbox.sections()...) },
 		run: func(ctx context.Context, w words) (int, error) {
 			return in.runIn(ctx, &sandbox, &process, w)
 		},

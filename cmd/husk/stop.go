@@ -18,10 +18,12 @@ func stopCommand(in *invocation) *command {
 Every execution gets SIGTERM, and SIGKILL after the grace. Stopping a stopped
 sandbox is no error. The names of those stopped are printed.`,
 		examples: []string{"husk stop web", "husk stop --grace 2 $(husk ps -q)"},
-		sections: []section{{"Options", []*option{
-			text("grace", "TIME", "time between SIGTERM and SIGKILL: seconds, or 1m30s; 0 kills at once (default 10s)", &grace),
-			toggle("json", "print a list of {sandbox, error} as JSON", &asJSON),
-		}}},
+		flags: func() []section {
+			return []section{{"Options", []*option{
+				text("grace", "TIME", "time between SIGTERM and SIGKILL: seconds, or 1m30s; 0 kills at once (default 10s)", &grace),
+				toggle("json", "print a list of {sandbox, error} as JSON", &asJSON),
+			}}}
+		},
 		sandboxes: true, words: -1,
 		run: func(ctx context.Context, w words) (int, error) {
 			var p problems

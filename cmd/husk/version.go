@@ -23,7 +23,7 @@ func versionCommand(in *invocation) *command {
 	return &command{
 		name: "version", summary: "print the version", usage: []string{"version [OPTIONS]"},
 		examples: []string{"husk version --json"},
-		sections: []section{{"Options", []*option{toggle("json", "as JSON", &asJSON)}}},
+		flags:    func() []section { return []section{{"Options", []*option{toggle("json", "as JSON", &asJSON)}}} },
 		run: func(_ context.Context, w words) (int, error) {
 			if err := noMore("version", w, 0); err != nil {
 				return 0, err
