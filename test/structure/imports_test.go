@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 		"./rootfs", "./runtime/internal/guest",
 	},
 	"cmd/husk": {
-		"golang.org/x/sys", "golang.org/x/term", "./runtime", "./netpolicy", "./images", "./cmd/husk",
+		"github.com/urfave/cli/v2", "github.com/xrash/smetrics", "golang.org/x/sys", "golang.org/x/term", "./runtime", "./netpolicy", "./images", "./cmd/husk",
 	},
 }
 

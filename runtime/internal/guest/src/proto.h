@@ -16,8 +16,8 @@
  *   K_HELLO                      ------->
  *                                <-------  K_VERSION
  *
- * K_DONE says the same as the K_ENDED after it, and saves a caller the wait for the tear-down of the
- * namespaces; there is none when the reaper was killed. Until K_ENDED the connection is in use.
+ * K_DONE says the same as the K_ENDED after it, and saves a caller the wait for the tear-down of
+ * the namespaces; there is none when the reaper was killed. Until K_ENDED the connection is in use.
  *
  * Closing a connection kills the execution on it. A request of another version, or one while the
  * guest is stopping, is answered by K_REFUSED.
