@@ -19,10 +19,13 @@ import (
 	"context"
 	"os"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/husk-sandbox/husk/runtime"
 )
 
 func main() {
 	runtime.Init()
+	cli.HelpFlag = nil // ours is another; looking for this one takes a third of the time that husk version takes from here
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
