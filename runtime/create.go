@@ -111,7 +111,7 @@ func (c *creation) makeDirs(undo *cleanup) error {
 		locks["owner"] = &c.ownerLock
 	}
 	for name, file := range locks {
-		f, err := lockFile(filepath.Join(dir, name), unix.LOCK_EX)
+		f, err := newLock(filepath.Join(dir, name))
 		if err != nil {
 			return &SetupError{"lock", filepath.Join(dir, name), plain(err)}
 		}

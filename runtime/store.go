@@ -201,3 +201,17 @@ func lockFile(path string, how int) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// newLock makes a lock that nobody sees before we have it: a sweep that found it free would take its
+// sandbox for a dead one's.
+func newLock(path string) (*os.File, error) {
+	f, err := lockFile(path+".new", unix.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
