@@ -1,34 +1,51 @@
 package rootfs
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path"
-	"strings"
+	goruntime "runtime"
 
-	"github.com/cyphar/filepath-securejoin/pathrs-lite"
 	"golang.org/x/sys/unix"
 )
 
 // The root itself holds directories, links and a few small files.
 const rootOptions = "mode=0755,size=16m,nr_inodes=4096"
 
-// Assemble mounts the root on p.Target and the /dev tree on p.Dev, in the calling thread's mount namespace.
+// Assemble mounts the root on p.Target and the /dev tree on p.Dev, in the calling thread's mount namespace,
+// which must be one of its own, with nothing in it shared. It needs the host's root, and /proc.
+//
+// Errors name the step and the path and wrap the errno; a bind's missing source is fs.ErrNotExist. What was
+// mounted before an error stays, for the namespace to take along.
 func Assemble(p Plan) (Result, error) {
 	if err := Validate(p); err != nil {
 		return Result{}, err
 	}
-	if err := unix.Mount("tmpfs", p.Target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, rootOptions); err != nil {
-		return Result{}, fmt.Errorf("mount root: %w", err)
+	b := builder{p: p}
+	return b.assemble()
+}
+
+// builder is a root while it is being made.
+type builder struct {
+	p       Plan
+	host    string // where the host's root is; "" but in tests
+	root    tree
+	dev     tree
+	sources []source // of p.Mounts, one each
+	spaces  spaces
+	made    map[string]bool // directories below /etc
+}
+
+func (b *builder) assemble() (Result, error) {
+	// Umask and file system ids are the thread's. The umask is so since it has a mount namespace of its own
+	// (unshare(2)); this makes sure, and does nothing then.
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return Result{}, fmt.Errorf("unshare umask: %w", err)
 	}
-	root, err := os.OpenFile(p.Target, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return Result{}, fmt.Errorf("open root: %w", err)
-	}
-	defer root.Close()
-	b := builder{p: p, root: root}
-	for _, step := range []func() error{b.directories, b.usr, b.etc, b.dev, b.mounts} {
+	defer unix.Umask(unix.Umask(0))
+	defer b.close()
+	for _, step := range []func() error{b.openSources, b.mountRoot, b.base, b.makeDev, b.mounts} {
 		if err := step(); err != nil {
 			return Result{}, err
 		}
@@ -43,27 +60,72 @@ func Assemble(p Plan) (Result, error) {
 	return Result{points}, nil
 }
 
-// builder is a root while it is being made.
-type builder struct {
-	p    Plan
-	root *os.File
+func (b *builder) close() {
+	for _, s := range b.sources {
+		s.file.Close() // nil is refused, not a crash
+	}
+	b.spaces.close()
+	b.root.Close()
+	b.dev.Close()
 }
 
-// at is a path below the new root for what we made ourselves a moment ago, where no link is.
-func (b *builder) at(name string) string { return b.p.Target + "/" + name }
-
-// own gives a file that we made to the sandbox's root.
-func (b *builder) own(path string) error {
-	if err := os.Lchown(path, b.p.IDs.UIDBase, b.p.IDs.GIDBase); err != nil {
-		return fmt.Errorf("hand over root: %w", err)
+func (b *builder) mountRoot() error {
+	var err error
+	b.root, err = b.mountTree(tree{top: b.p.Target}, unix.MS_NOSUID|unix.MS_NODEV, rootOptions)
+	if err != nil {
+		return fmt.Errorf("mount root: %w", err)
 	}
 	return nil
 }
 
-func (b *builder) directories() error {
-	if err := b.own(b.p.Target); err != nil {
-		return err
+// mountTree mounts a tmpfs that belongs to the sandbox's root, and opens it.
+func (b *builder) mountTree(t tree, flags uintptr, options string) (tree, error) {
+	options += fmt.Sprintf(",uid=%d,gid=%d", b.p.IDs.UIDBase, b.p.IDs.GIDBase)
+	if err := unix.Mount("tmpfs", t.top, "tmpfs", flags, options); err != nil {
+		return tree{}, err
 	}
+	return openTop(t.top, t.at)
+}
+
+// openPath opens a path of ours or of the caller's, only to name what is there.
+func openPath(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// as does something with the file system ids of one of the sandbox's users. Files made are that user's then,
+// and what only root could write on the host stays as it was: the kernel takes root's capabilities over
+// files away meanwhile (capabilities(7)).
+func (b *builder) as(uid, gid int, do func() error) error {
+	defer func() {
+		_ = unix.Setfsuid(os.Geteuid())
+		_ = unix.Setfsgid(os.Getegid())
+	}()
+	_ = unix.Setfsgid(b.p.IDs.GIDBase + gid) // says nothing when refused
+	_ = unix.Setfsuid(b.p.IDs.UIDBase + uid)
+	if now, _ := unix.SetfsuidRetUid(-1); now != b.p.IDs.UIDBase+uid {
+		return fmt.Errorf("act as the sandbox's user: %w", unix.EPERM)
+	}
+	return do()
+}
+
+// base is all that does not depend on the caller's mounts. It is made as the sandbox's root, whose it is
+// then, and who reads of the host what everybody may.
+func (b *builder) base() error {
+	return b.as(0, 0, func() error {
+		for _, step := range []func() error{b.directories, b.usr, b.etc} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *builder) directories() error {
 	for _, name := range []string{
 		"dev", "etc", "home", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "usr", "var", "var/tmp", "workspace",
 	} {
@@ -78,116 +140,26 @@ func (b *builder) directories() error {
 }
 
 func (b *builder) mkdir(name string) error {
-	err := os.Mkdir(b.at(name), 0o755)
-	if err == nil {
-		err = os.Chmod(b.at(name), 0o755) // whatever our umask
+	if err := unix.Mkdirat(int(b.root.Fd()), name, 0o755); err != nil {
+		return fmt.Errorf("make /%s: %w", name, err)
 	}
-	if err != nil {
-		return fmt.Errorf("make root: %w", err)
-	}
-	return b.own(b.at(name))
+	return nil
 }
 
 func (b *builder) symlink(target, name string) error {
-	if err := os.Symlink(target, b.at(name)); err != nil {
-		return fmt.Errorf("make root: %w", err)
-	}
-	return b.own(b.at(name))
-}
-
-func (b *builder) mounts() error {
-	for _, m := range b.p.Mounts {
-		var err error
-		if m.Kind == KindTmpfs {
-			err = b.tmpfs(m)
-		} else {
-			err = b.bind(m)
-		}
-		if err != nil {
-			return err
-		}
+	if err := unix.Symlinkat(target, int(b.root.Fd()), name); err != nil {
+		return fmt.Errorf("make /%s: %w", name, err)
 	}
 	return nil
 }
 
-// place opens the mount point of a destination, in the root or in the /dev tree; it makes what is
-// missing.
-func (b *builder) place(dst string) (*os.File, error) {
-	if path.Clean(dst) == devShm {
-		return os.OpenFile(b.p.Dev+"/shm", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	}
-	return b.makeInside(dst)
-}
-
-// makeInside opens a directory inside the root, making it and its parents if they are missing. Links are
-// followed inside the root only.
-func (b *builder) makeInside(dst string) (*os.File, error) {
-	dir, err := pathrs.OpenatInRoot(b.root, dst)
-	if errors.Is(err, os.ErrNotExist) {
-		dir, err = pathrs.MkdirAllHandle(b.root, dst, 0o755)
-		if err == nil {
-			err = unix.Fchownat(int(dir.Fd()), "", b.p.IDs.UIDBase, b.p.IDs.GIDBase, unix.AT_EMPTY_PATH)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make mount point %s: %w", dst, err)
-	}
-	return dir, nil
-}
-
-func (b *builder) tmpfs(m Mount) error {
-	at, err := b.place(m.Destination)
-	if err != nil {
-		return err
-	}
-	defer at.Close()
-	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
-	if m.NoExec {
-		flags |= unix.MS_NOEXEC
-	}
-	options := fmt.Sprintf("size=%d,nr_inodes=%d,mode=%o,uid=%d,gid=%d", m.Size, m.Inodes, m.Mode,
-		b.p.IDs.UIDBase+m.UID, b.p.IDs.GIDBase+m.GID)
-	if err := unix.Mount("tmpfs", fdPath(at), "tmpfs", flags, options); err != nil {
-		return fmt.Errorf("mount tmpfs on %s: %w", m.Destination, err)
-	}
-	return nil
-}
-
-// fdPath is a name for an open file that the kernel resolves without walking a path. thread-self, since
-// the main thread is in another mount namespace.
-func fdPath(f *os.File) string { return fmt.Sprintf("/proc/thread-self/fd/%d", f.Fd()) }
-
-// mountPoints makes them and says where they really are.
-func (b *builder) mountPoints() ([]string, error) {
-	var points []string
-	for _, dst := range b.p.MountPoints {
-		if strings.HasPrefix(path.Clean(dst)+"/", "/dev/") {
-			points = append(points, path.Clean(dst)) // in the /dev tree, which is ours
-			continue
-		}
-		dir, err := b.makeInside(dst)
-		if err != nil {
-			return nil, err
-		}
-		real, err := os.Readlink(fdPath(dir))
-		dir.Close()
-		if err != nil {
-			return nil, fmt.Errorf("resolve mount point %s: %w", dst, err)
-		}
-		inside := strings.TrimPrefix(real, b.p.Target)
-		if inside == real || inside == "" {
-			return nil, fmt.Errorf("resolve mount point %s: it is at %s, outside the root or the root itself", dst, real)
-		}
-		points = append(points, inside)
-	}
-	return points, nil
-}
-
-// seal makes the root, but not what is mounted in it, read-only.
+// seal makes the root and the /dev tree, but not what is mounted in them, read-only.
 func (b *builder) seal() error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-	if err := unix.MountSetattr(int(b.root.Fd()), "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return fmt.Errorf("make root read-only: %w", err)
+	for _, tree := range []tree{b.root, b.dev} {
+		if err := unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return fmt.Errorf("make root read-only: %w", err)
+		}
 	}
 	return nil
 }

@@ -4,70 +4,123 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 
-	"github.com/cyphar/filepath-securejoin/pathrs-lite"
 	"golang.org/x/sys/unix"
 )
 
-// bind shows a file or directory of the host. The source is opened once, so that what is looked at is what
-// is mounted, whoever swaps the path meanwhile.
-func (b *builder) bind(m Mount) error {
-	source, err := os.OpenFile(m.Source, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("bind %s: %w", m.Source, errors.Unwrap(err))
+// source is what a bind shows. It is opened once, so that what is looked at is what is mounted, whoever
+// swaps the path meanwhile.
+type source struct {
+	file *os.File // nil for a tmpfs
+	st   unix.Stat_t
+	ids  Mapping // zero: its files keep their ids
+}
+
+func (s source) isDir() bool { return s.st.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+// openSources looks at all of them before anything is mounted, and has their mappings made meanwhile.
+func (b *builder) openSources() error {
+	for _, m := range b.p.Mounts {
+		var s source
+		if m.Kind == KindBind {
+			var err error
+			if s, err = b.openSource(m); err != nil {
+				return fmt.Errorf("bind %s: %w", m.Source, err)
+			}
+		}
+		b.sources = append(b.sources, s)
+		b.spaces.start(s.ids)
 	}
-	defer source.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(source.Fd()), &st); err != nil {
+	return nil
+}
+
+func (b *builder) openSource(m Mount) (source, error) {
+	file, err := openPath(m.Source)
+	if err != nil {
+		return source{}, err
+	}
+	s := source{file: file}
+	err = unix.Fstat(int(file.Fd()), &s.st)
+	if err == nil && !m.ReadOnly && !m.AsHostRoot {
+		err = checkOwner(s.st)
+	}
+	if err != nil {
+		file.Close()
+		return source{}, err
+	}
+	if !m.ReadOnly || s.st.Uid != 0 {
+		s.ids = b.mapping(s.st, m.AsHostRoot)
+	}
+	return s, nil
+}
+
+// checkOwner refuses what would let a sandbox make files of root's.
+func checkOwner(st unix.Stat_t) error {
+	switch {
+	case st.Uid == 0:
+		return errors.New("it belongs to the host's root, and so would every file that the sandbox writes: chown it, bind it read-only, or allow it with host-root")
+	case st.Gid == 0 && st.Mode&unix.S_ISGID != 0:
+		return errors.New("new files in it get the host's group root (set-group-id bit): chgrp it, bind it read-only, or allow it with host-root")
+	}
+	return nil
+}
+
+// mapping shows the owner's files as the sandbox user's, and stores the user's as the owner's. A group of
+// root's is not given away with them: where only the group is root's, files get the group that has the
+// owner's number, as on systems where every user has a group of his own. Root's group itself must be
+// mapped, since the kernel lets nobody write to an inode with an id that is not; it shows as one that the
+// sandbox has not, and cannot give to a file.
+func (b *builder) mapping(st unix.Stat_t, asRoot bool) Mapping {
+	ids := b.p.IDs
+	m := Mapping{
+		FromUID: int(st.Uid), ToUID: ids.UIDBase + b.p.User.UID,
+		FromGID: int(st.Gid), ToGID: ids.GIDBase + b.p.User.GID,
+	}
+	if m.FromGID == 0 && !asRoot {
+		m.FromGID = m.FromUID
+	}
+	if m.FromGID != 0 {
+		m.RootGID = ids.GIDBase + ids.Size
+	}
+	return m
+}
+
+// bind shows a file or directory of the host.
+func (b *builder) bind(m Mount, s source) error {
+	tree, err := b.tree(m, s)
+	if err != nil {
 		return fmt.Errorf("bind %s: %w", m.Source, err)
 	}
-	if !m.ReadOnly && st.Uid == 0 && !m.AsHostRoot {
-		return fmt.Errorf("bind %s: it belongs to the host's root, and so would every file that the sandbox writes: chown it, bind it read-only, or allow it with host-root", m.Source)
-	}
-	tree, err := b.mapped(source, m, st)
-	if err != nil {
-		return err
-	}
 	defer tree.Close()
-	at, err := b.bindPlace(m.Destination, st.Mode&unix.S_IFMT == unix.S_IFDIR)
+	at, err := b.place(m.Destination, s.isDir())
 	if err != nil {
-		return err
+		return fmt.Errorf("bind %s: %w", m.Source, err)
 	}
 	defer at.Close()
-	if err := unix.MoveMount(int(tree.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+	if err := attach(tree, at.File, s.isDir()); err != nil {
 		return fmt.Errorf("bind %s on %s: %w", m.Source, m.Destination, err)
 	}
 	return nil
 }
 
-// bindPlace opens the mount point: a directory for a directory, a file for anything else.
-func (b *builder) bindPlace(dst string, isDir bool) (*os.File, error) {
-	if isDir {
-		return b.place(dst)
+// attach mounts a detached tree.
+func attach(tree, at *os.File, dir bool) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(at.Fd()), &st); err != nil {
+		return err
 	}
-	at, err := pathrs.OpenatInRoot(b.root, dst)
-	if err == nil {
-		return at, nil
+	switch isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR; {
+	case dir && !isDir:
+		return fmt.Errorf("a directory cannot be shown on a file: %w", unix.ENOTDIR)
+	case !dir && isDir:
+		return fmt.Errorf("a file cannot be shown on a directory: %w", unix.EISDIR)
 	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("make mount point %s: %w", dst, err)
-	}
-	parent, err := b.makeInside(path.Dir(path.Clean(dst)))
-	if err != nil {
-		return nil, err
-	}
-	defer parent.Close()
-	fd, err := unix.Openat(int(parent.Fd()), path.Base(path.Clean(dst)), unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("make mount point %s: %w", dst, err)
-	}
-	return os.NewFile(uintptr(fd), dst), nil
+	return unix.MoveMount(int(tree.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// mapped is a detached copy of the source with its flags, and with the ids of its owner mapped to the
-// sandbox's user where that is wanted.
-func (b *builder) mapped(source *os.File, m Mount, st unix.Stat_t) (*os.File, error) {
+// tree is a detached copy of the source with its flags, and with the ids of its owner mapped where that is
+// wanted.
+func (b *builder) tree(m Mount, s source) (*os.File, error) {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.ReadOnly {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
@@ -75,30 +128,28 @@ func (b *builder) mapped(source *os.File, m Mount, st unix.Stat_t) (*os.File, er
 	if m.NoExec {
 		attr.Attr_set |= unix.MOUNT_ATTR_NOEXEC
 	}
-	plain := attr
-	if !m.ReadOnly || st.Uid != 0 {
-		ns, err := UserNS(b.mapping(st, m.AsHostRoot))
-		if err != nil {
-			return nil, fmt.Errorf("bind %s: %w", m.Source, err)
-		}
-		defer ns.Close()
-		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
-		attr.Userns_fd = uint64(ns.Fd())
+	if s.ids == (Mapping{}) {
+		return cloneWith(s.file, attr)
 	}
-	tree, err := cloneWith(source, attr)
-	if errors.Is(err, unix.EINVAL) && attr.Userns_fd != 0 {
-		if m.ReadOnly {
-			return cloneWith(source, plain) // its files show as nobody's
-		}
-		return nil, fmt.Errorf("bind %s: its file system (%s), or one mounted in it, cannot map ids: bind it read-only, or use a directory on ext4, xfs or btrfs: %w",
-			m.Source, fsName(source), err)
-	}
+	ns, err := b.spaces.get(s.ids)
 	if err != nil {
-		return nil, fmt.Errorf("bind %s: %w", m.Source, err)
+		return nil, err
 	}
-	return tree, nil
+	mapped := attr
+	mapped.Attr_set |= unix.MOUNT_ATTR_IDMAP
+	mapped.Userns_fd = uint64(ns.Fd())
+	tree, err := cloneWith(s.file, mapped)
+	// EINVAL: the file system cannot; EPERM: it is mapped already, or belongs to a user namespace
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+		return tree, err
+	}
+	if m.ReadOnly {
+		return cloneWith(s.file, attr) // its files show as nobody's
+	}
+	return nil, fmt.Errorf("its file system (%s), or one mounted in it, cannot map ids: bind it read-only, or use a directory on ext4, xfs or btrfs: %w", fsName(s.file), err)
 }
 
+// cloneWith copies the mount that a file is in, with all below it, and changes the copy.
 func cloneWith(source *os.File, attr unix.MountAttr) (*os.File, error) {
 	tree, err := openTree(int(source.Fd()), "", unix.AT_EMPTY_PATH)
 	if err != nil {
@@ -111,18 +162,13 @@ func cloneWith(source *os.File, attr unix.MountAttr) (*os.File, error) {
 	return tree, nil
 }
 
-// mapping shows the owner's files as the sandbox user's, and stores the user's as the owner's. A group of
-// root's is not given away with them: where only the group is root's, files get the group that has the
-// owner's number, as on systems where every user has a group of his own.
-func (b *builder) mapping(st unix.Stat_t, asRoot bool) Mapping {
-	gid := int(st.Gid)
-	if gid == 0 && !asRoot {
-		gid = int(st.Uid)
+// openTree makes a detached copy of a mount and all below it.
+func openTree(dir int, path string, flags uint) (*os.File, error) {
+	fd, err := unix.OpenTree(dir, path, flags|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return nil, err
 	}
-	return Mapping{
-		FromUID: int(st.Uid), ToUID: b.p.IDs.UIDBase + b.p.User.UID,
-		FromGID: gid, ToGID: b.p.IDs.GIDBase + b.p.User.GID,
-	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // fsName names a file system for an error message.

@@ -2,57 +2,54 @@ package rootfs
 
 import (
 	"fmt"
-	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// dev mounts a tree with the six devices that every program may use, on a tmpfs of its own so that its
-// mountinfo line shows no path of the host. The host's root makes the nodes; the sandbox's could not.
-func (b *builder) dev() error {
-	dir := b.p.Dev
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64"); err != nil {
+// device is one that every program may use (those of the OCI runtime specification, config-linux.md).
+type device struct {
+	name         string
+	major, minor uint32
+}
+
+// makeDev mounts the /dev tree, on a tmpfs of its own so that its mountinfo line shows no path of the host.
+func (b *builder) makeDev() error {
+	var err error
+	b.dev, err = b.mountTree(tree{top: b.p.Dev, at: "/dev"}, unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64")
+	if err != nil {
 		return fmt.Errorf("mount /dev: %w", err)
 	}
-	if err := b.own(dir); err != nil {
+	for _, d := range []device{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
+		if err := b.node(d); err != nil {
+			return fmt.Errorf("make /dev/%s: %w", d.name, err)
+		}
+	}
+	return b.as(0, 0, b.devRest)
+}
+
+// node is made by the host's root, since the sandbox's may not, and given to it.
+func (b *builder) node(d device) error {
+	at := int(b.dev.Fd())
+	if err := unix.Mknodat(at, d.name, unix.S_IFCHR|0o666, int(unix.Mkdev(d.major, d.minor))); err != nil {
 		return err
 	}
-	nodes := []struct {
-		name         string
-		major, minor uint32
-	}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}}
-	for _, n := range nodes {
-		path := dir + "/" + n.name
-		err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor)))
-		if err == nil {
-			err = os.Chmod(path, 0o666)
-		}
-		if err != nil {
-			return fmt.Errorf("make /dev/%s: %w", n.name, err)
-		}
-		if err := b.own(path); err != nil {
-			return err
-		}
-	}
-	return b.devRest()
+	return unix.Fchownat(at, d.name, b.p.IDs.UIDBase, b.p.IDs.GIDBase, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 func (b *builder) devRest() error {
-	links := map[string]string{
-		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
-	}
-	for name, target := range links {
-		if err := os.Symlink(target, b.p.Dev+"/"+name); err != nil {
-			return fmt.Errorf("make /dev: %w", err)
+	at := int(b.dev.Fd())
+	for _, link := range []string{
+		"fd /proc/self/fd", "stdin /proc/self/fd/0", "stdout /proc/self/fd/1", "stderr /proc/self/fd/2", "ptmx pts/ptmx",
+	} {
+		name, target, _ := strings.Cut(link, " ")
+		if err := unix.Symlinkat(target, at, name); err != nil {
+			return fmt.Errorf("make /dev/%s: %w", name, err)
 		}
 	}
 	for _, name := range []string{"pts", "shm", "mqueue"} {
-		err := os.Mkdir(b.p.Dev+"/"+name, 0o755)
-		if err == nil {
-			err = os.Chmod(b.p.Dev+"/"+name, 0o755)
-		}
-		if err != nil {
-			return fmt.Errorf("make /dev: %w", err)
+		if err := unix.Mkdirat(at, name, 0o755); err != nil {
+			return fmt.Errorf("make /dev/%s: %w", name, err)
 		}
 	}
 	return nil
