@@ -31,7 +31,7 @@ func (f *commandFlags) sections() []section {
 			toggle("output-kill", "end it when it writes more than --output", &f.outputKill),
 			list("rlimit", "NAME=SOFT[:HARD]", "kernel limit of each process, such as nofile=4096, fsize=10m, "+
 				"stack=64m:unlimited (default nofile 1024, core 1 byte, stack 16m soft, memlock 8m, sigpending 4096, "+
-				"msgqueue 800k, nice 0, rtprio 0, others unlimited); repeatable", &f.rlimitTexts),
+				"msgqueue 800k, nice 0, rtprio 0, others as high as this host allows); repeatable", &f.rlimitTexts),
 			toggle("trace-denials", "report the system calls that the seccomp profile refused, at some cost", &f.traceDenials),
 		}},
 	}

@@ -37,7 +37,7 @@ func (f *execFlags) sections() []section {
 	const same = "(default the sandbox's; not above it)"
 	return []section{
 		{"Limits of this execution within the sandbox's", f.limits.options(same, same, same)},
-		{"Process", f.process.options("sandbox's")},
+		{"Process", f.process.options("sandbox's", "the sandbox's")},
 		{"Security", []*option{seccompOption(&f.seccomp, "the sandbox's")}},
 	}
 }

@@ -50,7 +50,7 @@ func (f *sandboxFlags) sections() []section {
 			text("oom-kill", "WHAT", "out of memory kills one process (default), or the group: the whole execution",
 				&f.oomKill).oneOf("process", "group"),
 		)},
-		{"Process", f.process.options("snapshot's own; base host: 1000")},
+		{"Process", f.process.options("snapshot's own; base host: 1000", "/workspace")},
 		{"Security", []*option{
 			seccompOption(&f.seccomp, "the profile of that name"),
 			list("allow-downgrade", "NAME", "do without NAME where the host cannot give it, instead of an error: "+
@@ -67,10 +67,10 @@ func (f *limitFlags) options(memory, cpus, pids string) []*option {
 	}
 }
 
-func (f *processFlags) options(user string) []*option {
+func (f *processFlags) options(user, dir string) []*option {
 	return []*option{
 		text("user", "USER[:GROUP]", "run as this name or number, inside (default the "+user+")", &f.user).as("u"),
-		text("workdir", "DIR", "start here (default /workspace)", &f.workDir).as("w"),
+		text("workdir", "DIR", "start here (default "+dir+")", &f.workDir).as("w"),
 		list("env", "NAME[=VALUE]", "set a variable; NAME alone takes its present value, and must be set; repeatable",
 			&f.env).as("e"),
 		list("env-file", "FILE", "variables, one NAME=VALUE a line, # for comments; --env wins; repeatable", &f.envFiles),
