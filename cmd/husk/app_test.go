@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -119,6 +122,30 @@ func TestCandidates(t *testing.T) {
 	} {
 		if got := strings.Join(c.candidates(strings.Split(line, " ")), " "); got != want {
 			t.Errorf("husk %s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestReportEach: one that did not work is told, the others all the same, and an interrupt is worth more
+// than other errors.
+func TestReportEach(t *testing.T) {
+	wrong, interrupted := errors.New("no\nway"), fmt.Errorf("wait: %w", context.Canceled)
+	for _, c := range []struct {
+		results []error
+		code    int
+		stdout  string
+		stderr  string
+	}{
+		{[]error{nil, nil}, 0, "a\nb\n", ""},
+		{[]error{wrong, nil}, exitOurs, "b\n", "husk: no; way\n"},
+		{[]error{interrupted, wrong}, exitCancelled, "", "husk: wait: context canceled\nhusk: no; way\n"},
+		{[]error{wrong, interrupted}, exitCancelled, "", "husk: no; way\nhusk: wait: context canceled\n"},
+	} {
+		var stdout, stderr bytes.Buffer
+		in := &invocation{stdout: &stdout, stderr: &stderr}
+		code, err := in.reportEach([]string{"a", "b"}, c.results, false)
+		if code != c.code || err != nil || stdout.String() != c.stdout || stderr.String() != c.stderr {
+			t.Errorf("%v: exit code %d, %v, printed %q and %q", c.results, code, err, stdout.String(), stderr.String())
 		}
 	}
 }

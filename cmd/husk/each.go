@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -18,7 +19,8 @@ type done struct {
 const atOnce = 32
 
 // each does something to several sandboxes, many at the same time. It prints, in order, the name of each for
-// which it worked, and one line for each for which it did not; then the exit code is 125.
+// which it worked, and one line for each for which it did not; then the exit code is 125, or 130 where it
+// was interrupted.
 func (in *invocation) each(ctx context.Context, refs []string, asJSON bool, do func(context.Context, *runtime.Sandbox) error) (int, error) {
 	rt, err := in.open()
 	if err != nil {
@@ -55,7 +57,9 @@ func (in *invocation) reportEach(refs []string, results []error, asJSON bool) (i
 	for i, err := range results {
 		list[i].Sandbox = refs[i]
 		if err != nil {
-			code = exitOurs
+			if code = max(code, exitOurs); errors.Is(err, context.Canceled) {
+				code = exitCancelled
+			}
 			line := oneLine(err)
 			list[i].Error = &line
 			fmt.Fprintf(in.stderr, "husk: %s\n", line)
