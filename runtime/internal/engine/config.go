@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -92,6 +93,18 @@ func maxima() []configs.Rlimit {
 		limits = append(limits, configs.Rlimit{Type: kind, Soft: max, Hard: max})
 	}
 	return limits
+}
+
+// guestOpenFiles is what the guest must be allowed to open: it polls three descriptors for each of
+// 128 executions, and poll(2) refuses a list that is longer than RLIMIT_NOFILE.
+const guestOpenFiles = 512
+
+// checkOpenFiles: a guest that could not poll would never answer.
+func checkOpenFiles(limits []configs.Rlimit) error {
+	if n := limits[unix.RLIMIT_NOFILE].Hard; n < guestOpenFiles {
+		return fmt.Errorf("the limit of open files is %d, and husk may not raise it: at least %d are needed (ulimit -n)", n, guestOpenFiles)
+	}
+	return nil
 }
 
 // mayRaise: whether we hold CAP_SYS_RESOURCE; root in a container or a trimmed VM may not, and then

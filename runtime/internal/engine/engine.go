@@ -115,6 +115,9 @@ func Start(ctx context.Context, c Config, f Files) (*Guest, error) {
 }
 
 func start(c Config, f Files) (*Guest, error) {
+	if err := checkOpenFiles(maxima()); err != nil {
+		return nil, stepError("start guest", c.ID, err)
+	}
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return nil, stepError("unshare mount namespace", "", err)
 	}
