@@ -28,17 +28,45 @@ func requireRoot(t testing.TB) {
 	t.Skip("needs root")
 }
 
-// private gives the test's thread a mount namespace of its own; both end with the test. Not for tests
-// that go on in a subtest, which has another thread.
+// private gives the test's thread a mount namespace of its own, until the test's temporary directories
+// are removed: that happens on this thread, and would go on into whatever is still bound in them, which
+// may be the host's. Not for tests that go on in a subtest, which has another thread.
 func private(t testing.TB) {
 	t.Helper()
 	requireRoot(t)
 	runtime.LockOSThread()
+	host, err := os.Open("/proc/thread-self/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		t.Fatalf("unshare: %v", err)
 	}
+	t.TempDir() // what is registered after its removal comes before it
+	t.Cleanup(func() {
+		if err := unix.Setns(int(host.Fd()), unix.CLONE_NEWNS); err != nil {
+			panic(err) // nothing may be removed now
+		}
+		host.Close()
+	})
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		t.Fatalf("make mounts private: %v", err)
+	}
+}
+
+// TestRootPrivate: a bind that a test leaves in its temporary directory is not emptied with that.
+func TestRootPrivate(t *testing.T) {
+	requireRoot(t)
+	canary := t.TempDir() + "/canary"
+	writeFile(t, canary, "")
+	t.Run("test", func(t *testing.T) {
+		private(t)
+		if err := unix.Mount(filepath.Dir(canary), openDir(t), "", unix.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := os.Lstat(canary); err != nil {
+		t.Error(err)
 	}
 }
 
