@@ -158,7 +158,7 @@ func TestRootSubgroupInLeaf(t *testing.T) {
 
 func TestRootStragglerInV1(t *testing.T) {
 	if open(t).Mode() != cgroup.Hybrid {
-		t.Skip("v1 only")
+		return // no process can be in one hierarchy and not in another
 	}
 	g := create(t, "strag", cgroup.Limits{})
 	c := exec.Command("sleep", "100")
