@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -78,6 +79,16 @@ func TestDescriptorsInside(t *testing.T) {
 		}
 		f.refused(t) // nothing else was possible
 	})
+}
+
+// TestCallersUmask: the caller's own does not count (B18).
+func TestCallersUmask(t *testing.T) {
+	for _, mask := range []int{0o077, 0} {
+		before := syscall.Umask(mask)
+		o := sh(t, "umask; touch f; stat -c %a f")
+		syscall.Umask(before)
+		o.want(t, 0, "0022\n644\n")
+	}
 }
 
 // TestWorkDirThroughDescriptors covers probe 2: the guest's own descriptors are no place to start in.

@@ -44,7 +44,7 @@ void probe_threads(void)
 void probe_zombies(void)
 {
 	int failed = 0;
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < 600; i++) {
 		pid_t pid = fork();
 		if (pid == 0) {
 			if (fork() < 0)
