@@ -39,7 +39,7 @@ type Command struct {
 	// Limits lowers the sandbox's for this command. Zero: the sandbox's.
 	Limits Limits
 	// Rlimits override the defaults: nofile 1024, core 1 byte, stack 16 MiB soft, memlock 8 MiB,
-	// sigpending 4096, msgqueue 800 KiB, nice 0, rtprio 0, the others unlimited.
+	// sigpending 4096, msgqueue 800 KiB, nice 0, rtprio 0; the others are the host's maxima.
 	Rlimits []Rlimit
 	// Seccomp overrides the Spec's profile (same forms).
 	Seccomp string

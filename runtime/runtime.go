@@ -132,6 +132,7 @@ func (rt *Runtime) Run(ctx context.Context, spec Spec, c Command) (Result, error
 	if e := sb.destroy(context.WithoutCancel(ctx)); err == nil && e != nil {
 		err = e
 	}
+	_ = sb.group.Close() // nobody else has this handle; else its descriptors wait for the collector
 	return res, err
 }
 

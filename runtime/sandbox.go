@@ -298,6 +298,12 @@ func (sb *Sandbox) destroy(ctx context.Context) error {
 		return err
 	}
 	defer op.Close()
+	if sb.owner == nil {
+		// others may wait for executions of it, which end with reason killed
+		if err := sb.askToEnd(ctx, 0); err != nil {
+			return err
+		}
+	}
 	if sb.guest != nil {
 		endGuest(sb.guest)
 		sb.guest = nil

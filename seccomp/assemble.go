@@ -74,8 +74,8 @@ func (a *assembler) test(c cond, yes, no label) label {
 	lo := offArgs + argSize*uint32(c.arg)
 	hi := lo + wordSize
 	if c.op == opEqual {
-		yes = a.testWord(lo, uint32(c.mask), uint32(c.value), yes, no)
-		return a.testWord(hi, uint32(c.mask>>32), uint32(c.value>>32), yes, no)
+		yes = a.testWord(word{lo, uint32(c.mask), uint32(c.value)}, yes, no)
+		return a.testWord(word{hi, uint32(c.mask >> 32), uint32(c.value >> 32)}, yes, no)
 	}
 	last := bpf.JumpGreaterThan
 	if c.op == opGreaterEqual {
@@ -88,18 +88,21 @@ func (a *assembler) test(c cond, yes, no label) label {
 	return a.load(hi)
 }
 
+// word is one half of an argument, and what it is compared with.
+type word struct{ offset, mask, value uint32 }
+
 // testWord compares one half of an argument. A half outside of the mask needs no code.
-func (a *assembler) testWord(offset, mask, value uint32, yes, no label) label {
+func (a *assembler) testWord(w word, yes, no label) label {
 	switch {
-	case mask == 0 && value == 0:
+	case w.mask == 0 && w.value == 0:
 		return yes
-	case mask != low:
-		a.jumpIf(bpf.JumpEqual, value, yes, no)
-		a.emit(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: mask})
+	case w.mask != low:
+		a.jumpIf(bpf.JumpEqual, w.value, yes, no)
+		a.emit(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: w.mask})
 	default:
-		a.jumpIf(bpf.JumpEqual, value, yes, no)
+		a.jumpIf(bpf.JumpEqual, w.value, yes, no)
 	}
-	return a.load(offset)
+	return a.load(w.offset)
 }
 
 // decision writes the checks of one call.

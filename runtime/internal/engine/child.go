@@ -43,19 +43,23 @@ func StartChild(ctx context.Context, c Config, f Files) (*Guest, error) {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{childName}
 	cmd.Env = []string{"GOMAXPROCS=2"}
-	cmd.ExtraFiles = []*os.File{f.Listen, f.Alive}
+	// The answer has a pipe of its own: init functions of the embedding program's packages may write to
+	// the standard output, which goes nowhere.
+	out, answer, err := os.Pipe()
+	if err != nil {
+		return nil, stepError("start engine", c.ID, err)
+	}
+	defer out.Close()
+	cmd.ExtraFiles = []*os.File{answer, f.Listen, f.Alive}
 	if f.Life != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f.Life)
 	}
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, stepError("start engine", c.ID, err)
+	if err == nil {
+		err = cmd.Start()
 	}
-	out, err := cmd.StdoutPipe()
+	answer.Close()
 	if err != nil {
-		return nil, stepError("start engine", c.ID, err)
-	}
-	if err := cmd.Start(); err != nil {
 		return nil, stepError("start engine", c.ID, err)
 	}
 	g, err := converse(c, in, out)
@@ -92,9 +96,10 @@ func childMain() int {
 	if err := in.Decode(&c); err != nil {
 		return 1
 	}
-	f := Files{Listen: os.NewFile(3, "listen"), Alive: os.NewFile(4, "alive")}
+	answer := os.NewFile(3, "answer")
+	f := Files{Listen: os.NewFile(4, "listen"), Alive: os.NewFile(5, "alive")}
 	if c.Guest.Flags&guest.Owned != 0 {
-		f.Life = os.NewFile(5, "life")
+		f.Life = os.NewFile(6, "life")
 	}
 	var r childReply
 	g, err := Start(context.Background(), c, f)
@@ -107,7 +112,7 @@ func childMain() int {
 	} else {
 		r.PID = g.PID
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+	if err := json.NewEncoder(answer).Encode(r); err != nil {
 		return 1
 	}
 	_, _ = io.Copy(io.Discard, io.MultiReader(in.Buffered(), os.Stdin))
