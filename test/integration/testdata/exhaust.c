@@ -40,18 +40,26 @@ void probe_threads(void)
 	printf("count %d\nend %s\n", n, strerrorname_np(err));
 }
 
+/* fork_soon waits for process 1, which may be behind, before it gives up. */
+static pid_t fork_soon(void)
+{
+	pid_t pid = fork();
+	for (int i = 0; pid < 0 && i < 10000; i++) {
+		usleep(1000);
+		pid = fork();
+	}
+	return pid;
+}
+
 /* probe_zombies leaves orphans that end at once: process 1 must reap them, or the limit is reached. */
 void probe_zombies(void)
 {
 	int failed = 0;
 	for (int i = 0; i < 600; i++) {
-		pid_t pid = fork();
-		if (pid == 0) {
-			if (fork() < 0)
-				_exit(1);
-			_exit(0);
-		}
 		int status = 1;
+		pid_t pid = fork_soon();
+		if (pid == 0)
+			_exit(fork_soon() < 0);
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 			failed++;
 	}
