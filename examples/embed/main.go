@@ -1,30 +1,24 @@
 // Embed shows husk inside an ordinary Go program: one line at the top of main, and nothing else of the
-// program changes. It has an init function, goroutines and a child process of its own; husk runs none
-// of them twice, reaps none of its children and closes none of its files.
+// program changes. It has init functions, a goroutine and a child process of its own; husk prints nothing
+// of them twice, reaps none of its children and leaves its files alone.
 //
 //	go build -o embed ./examples/embed && sudo ./embed
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 
+	_ "github.com/husk-sandbox/husk/examples/embed/library"
 	"github.com/husk-sandbox/husk/runtime"
 )
 
-// started counts init: it must be 1 in this process, and the line below must be printed once although
-// husk re-executes this program to build sandboxes.
-var started atomic.Int32
-
-func init() {
-	started.Add(1)
-	fmt.Println("init of the embedding program")
-}
+func init() { fmt.Println("main: init") }
 
 func main() {
 	runtime.Init() // the one line
@@ -35,7 +29,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	own := exec.Command("sleep", "2") // a child of this program's own
+	own := exec.Command("sh", "-c", "sleep 1; exit 7") // a child that husk must not reap
 	if err := own.Start(); err != nil {
 		return err
 	}
@@ -45,19 +39,24 @@ func run(ctx context.Context) error {
 	}
 	defer rt.Close()
 
-	sb, err := rt.Create(ctx, runtime.Spec{})
+	sb, err := rt.Create(ctx, runtime.Spec{Name: "embed-example"})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sb.Remove(ctx, true) }()
 
-	if err := several(ctx, sb, 4); err != nil {
+	if err := several(ctx, sb, 8); err != nil {
 		return err
 	}
-	if err := own.Wait(); err != nil {
+	if err := cancelled(ctx, sb); err != nil {
+		return err
+	}
+	fmt.Println("descriptors and threads:", entries("/proc/self/fd"), entries("/proc/self/task"))
+	var exit *exec.ExitError
+	if err := own.Wait(); !errors.As(err, &exit) {
 		return fmt.Errorf("our own child: %w", err)
 	}
-	fmt.Println("our own child ended by itself; init ran", started.Load(), "time")
+	fmt.Println("our own child: exit code", exit.ExitCode())
 	return nil
 }
 
@@ -68,18 +67,45 @@ func several(ctx context.Context, sb *runtime.Sandbox, n int) error {
 	for i := range n {
 		wg.Go(func() {
 			res, err := sb.Execute(ctx, runtime.Command{Args: []string{"sh", "-c", fmt.Sprintf("echo $((%d * 7))", i)}})
-			if err != nil {
-				errs[i] = err
-				return
+			if err == nil {
+				fmt.Printf("execution %d: %s, exit code %d: %s", i, res.Reason, res.ExitCode, res.Stdout)
 			}
-			fmt.Fprintf(os.Stdout, "execution %d: %s, exit code %d: %s", i, res.Reason, res.ExitCode, res.Stdout)
+			errs[i] = err
 		})
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	return errors.Join(errs...)
+}
+
+// cancelled gives up on a command once it has said something: its whole tree is dead when Execute
+// returns, with a Result.
+func cancelled(ctx context.Context, sb *runtime.Sandbox) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	res, err := sb.Execute(ctx, runtime.Command{
+		Args:   []string{"sh", "-c", "sleep 4242 & echo started; wait"},
+		Stdout: onWrite(cancel),
+	})
+	if err != nil {
+		return err
 	}
+	fmt.Printf("given up: %s, %s\n", res.Reason, res.Signal)
 	return nil
+}
+
+// onWrite is a writer that only tells that something was written.
+type onWrite func()
+
+func (f onWrite) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+// entries counts what is in a directory.
+func entries(dir string) int {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return -1
+	}
+	return len(list)
 }
