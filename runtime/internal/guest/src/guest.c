@@ -15,7 +15,7 @@
 
 /* --- state ----------------------------------------------------------------------------------- */
 
-enum { SLOTS = 128, NOBODY = 65534, FD_REPORT = 3 }; /* 3: a reaper's connection to the host */
+enum { SLOTS = 128, NOBODY = 65534, FD_REPORT = 3, SECOND = 1000000000 }; /* 3: a reaper's connection to the host */
 
 union control {
 	char bytes[sizeof(struct cmsghdr_) + MAX_FDS * sizeof(int)];
@@ -252,11 +252,7 @@ static void make_mounts(struct result *res, int tty)
 
 static long loopback_up(void)
 {
-	struct {
-		char name[16];
-		short flags;
-		char rest[22];
-	} lo = {.name = "lo", .flags = IFF_UP_};
+	struct { char name[16]; short flags; char rest[22]; } lo = {"lo", IFF_UP_, ""};
 	long fd = sc(__NR_socket, AF_INET_, SOCK_DGRAM_ | SOCK_CLOEXEC_, 0, 0);
 	if (fd < 0)
 		return fd;
@@ -269,15 +265,13 @@ static long loopback_up(void)
 static void open_tty(struct result *res, const struct request *r, int conn, int *fds)
 {
 	int unlock = 0;
-	struct {
-		unsigned short rows, cols, x, y;
-	} size = {(unsigned short)r->rows, (unsigned short)r->cols, 0, 0};
+	unsigned short size[4] = {(unsigned short)r->rows, (unsigned short)r->cols, 0, 0};
 	struct reply tty = {.kind = K_TTY};
-	long master =
-		check(res, S_TTY, sc(__NR_openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY, 0));
+	int how = O_RDWR | O_NOCTTY;
+	long master = check(res, S_TTY, sc(__NR_openat, AT_FDCWD, "/dev/pts/ptmx", how, 0));
 	check(res, S_TTY, sc(__NR_ioctl, master, TIOCSPTLCK, &unlock, 0));
-	long slave = check(res, S_TTY, sc(__NR_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY, 0));
-	check(res, S_TTY, sc(__NR_ioctl, master, TIOCSWINSZ, &size, 0));
+	long slave = check(res, S_TTY, sc(__NR_ioctl, master, TIOCGPTPEER, how, 0));
+	check(res, S_TTY, sc(__NR_ioctl, master, TIOCSWINSZ, size, 0));
 	check(res, S_TTY, sc(__NR_fchown, slave, r->uid, r->gid, 0));
 	check(res, S_TTY, send_reply(conn, &tty, (int)master));
 	fds[0] = fds[1] = fds[2] = (int)slave;
@@ -295,14 +289,13 @@ static void become(struct result *res, const struct request *r, const struct pro
 		check(res, S_TTY, sc(__NR_ioctl, 0, TIOCSCTTY, 0, 0));
 	sc(__NR_umask, r->umask, 0, 0, 0);
 	for (int i = 0; i < NRLIMITS; i++) {
-		long ret =
-			r->rlimit_mask >> i & 1 ? sc(__NR_prlimit64, 0, i, &r->rlimits[i], 0) : 0;
+		int set = r->rlimit_mask >> i & 1;
+		long ret = set ? sc(__NR_prlimit64, 0, i, &r->rlimits[i], 0) : 0;
 		if (ret < 0)
 			fail(res, S_RLIMIT, ret, i);
 	}
 	if (r->flags & F_AFFINITY)
-		check(res, S_AFFINITY,
-			sc(__NR_sched_setaffinity, 0, sizeof r->affinity, r->affinity, 0));
+		check(res, S_AFFINITY, sc(__NR_sched_setaffinity, 0, sizeof(u64[16]), r->affinity, 0));
 	check(res, S_GROUPS, sc(__NR_setgroups, r->ngroups, r->groups, 0, 0));
 	check(res, S_GID, sc(__NR_setresgid, r->gid, r->gid, r->gid, 0));
 	check(res, S_UID, sc(__NR_setresuid, r->uid, r->uid, r->uid, 0));
@@ -324,8 +317,8 @@ static void filter_command(
 		/* announced before, since the profile may refuse this very call, and nobody would answer */
 		sc(__NR_write, note, "", 1, 0);
 	}
-	long fd = check(
-		res, S_SECCOMP, sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p->filter, 0));
+	long fd = sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p->filter, 0);
+	check(res, S_SECCOMP, fd);
 	if (r->flags & F_TRACE)
 		res->notify = (s32)fd;
 }
@@ -364,24 +357,17 @@ static void lock_reaper(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		ALLOW(__NR_read),
-		ALLOW(__NR_wait4),
-		ALLOW(__NR_kill),
-		ALLOW(__NR_ppoll),
-		ALLOW(__NR_ioctl),
-		ALLOW(__NR_statfs),
-		ALLOW(__NR_clock_gettime),
-		ALLOW(__NR_getrusage),
-		ALLOW(__NR_sendmsg),
-		ALLOW(__NR_exit_group),
+		ALLOW(__NR_read), ALLOW(__NR_wait4), ALLOW(__NR_kill), ALLOW(__NR_ppoll),
+		ALLOW(__NR_ioctl), ALLOW(__NR_statfs), ALLOW(__NR_clock_gettime),
+		ALLOW(__NR_getrusage), ALLOW(__NR_sendmsg), ALLOW(__NR_exit_group),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	struct sock_fprog prog = {sizeof code / sizeof code[0], code};
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct caps[2] = {{1 << CAP_KILL, 1 << CAP_KILL, 0}, {0, 0, 0}};
+	u32 flags = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
 	if (sc(__NR_capset, &head, caps, 0, 0) < 0 ||
-		sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &prog,
-			0) < 0)
+	    sc(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog, 0) < 0)
 		die(1); /* takes the command with it */
 }
 
@@ -597,16 +583,13 @@ static void kill_execution(struct slot *s, u32 reason)
 	sc(__NR_pidfd_send_signal, s->pidfd, SIGKILL_, 0, 0);
 }
 
-static void start(struct slot *s, const struct request *r, int *fds, int nfds)
+static void start(struct slot *s, const struct request *r, int *fds)
 {
 	int at = 1 + (r->flags & F_TTY ? 0 : 3);
-	struct clone_args args = {.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS | CLONE_PIDFD,
-		.pidfd = (u64)(size_t)&s->pidfd,
-		.exit_signal = SIGCHLD_};
-	if (config.flags & C_NEWNET)
-		args.flags |= CLONE_NEWNET;
-	if (config.flags & C_NEWIPC)
-		args.flags |= CLONE_NEWIPC;
+	struct clone_args args = {.pidfd = (u64)(size_t)&s->pidfd, .exit_signal = SIGCHLD_};
+	args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS | CLONE_PIDFD |
+		     (config.flags & C_NEWNET ? CLONE_NEWNET : 0) |
+		     (config.flags & C_NEWIPC ? CLONE_NEWIPC : 0);
 	if (r->flags & F_INTO) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (u64)fds[at++];
@@ -631,7 +614,6 @@ static void start(struct slot *s, const struct request *r, int *fds, int nfds)
 	} else {
 		ended(s, S_CLONE, (int)-pid);
 	}
-	(void)nfds;
 }
 
 static void stop(u64 grace)
@@ -659,11 +641,9 @@ static void handle(struct slot *s, const struct request *r, int *fds, int nfds)
 	else if (r->kind == K_EXEC && (s->pid > 0 || !check_exec(r, nfds)))
 		reply_kind(s->conn, K_REFUSED, EINVAL);
 	else if (r->kind == K_EXEC)
-		start(s, r, fds, nfds);
-	else if (r->kind == K_SIGNAL && s->pid > 0 && r->signal != SIGSTOP_ &&
-		 r->signal != SIGKILL_)
-		sc(__NR_pidfd_send_signal, s->pidfd, r->signal, 0,
-			0); /* to the reaper, which passes it on */
+		start(s, r, fds);
+	else if (r->kind == K_SIGNAL && s->pid > 0 && r->signal != SIGSTOP_ && r->signal != SIGKILL_)
+		sc(__NR_pidfd_send_signal, s->pidfd, r->signal, 0, 0); /* the reaper passes it on */
 	else if (r->kind == K_KILL && s->pid > 0)
 		kill_execution(s, R_KILL);
 	else if (r->kind == K_STOP)
@@ -737,11 +717,7 @@ static void accept_connection(void)
 	long conn = sc(__NR_accept4, FD_LISTEN, 0, 0, SOCK_CLOEXEC_);
 	for (struct slot *s = slots; conn >= 0 && s < slots + SLOTS; s++)
 		if (!s->used) {
-			*s = (struct slot){.used = 1,
-				.conn = (int)conn,
-				.pidfd = -1,
-				.cpufd = -1,
-				.oomfd = -1};
+			*s = (struct slot){1, (int)conn, .pidfd = -1, .cpufd = -1, .oomfd = -1};
 			return;
 		}
 }
@@ -786,8 +762,7 @@ static __attribute__((noreturn)) void loop(void)
 			die(0);
 		fds[3 * SLOTS] = (struct pollfd_){unused ? FD_LISTEN : -1, POLLIN_, 0};
 		fds[3 * SLOTS + 1] = (struct pollfd_){life, POLLIN_, 0};
-		struct __kernel_timespec t = {
-			(long long)(wait / 1000000000), (long long)(wait % 1000000000)};
+		struct __kernel_timespec t = {(long long)(wait / SECOND), (long long)(wait % SECOND)};
 		if (sc5(__NR_ppoll, fds, 3 * SLOTS + 2, next ? &t : 0, 0, 8) <= 0)
 			continue;
 		if (fds[3 * SLOTS + 1].revents)
@@ -819,8 +794,7 @@ static void keep_masks(void)
 /* no_nested: no user namespaces below the sandbox's own, whatever the filter says. */
 static long no_nested(void)
 {
-	long fd = sc(__NR_openat, AT_FDCWD, "/proc/sys/user/max_user_namespaces",
-		O_WRONLY | O_CLOEXEC, 0);
+	long fd = sc(__NR_openat, AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY, 0);
 	if (fd < 0)
 		return fd;
 	long ret = sc(__NR_write, fd, "0", 1, 0);
@@ -836,14 +810,14 @@ void guest_main(int argc, char **argv)
 {
 	long n, got = 0;
 	u64 all = ~0ull;
-	while ((n = sc(__NR_read, FD_CONFIG, (char *)&config + got, sizeof config - (size_t)got,
-			0)) > 0)
+	char *to = (char *)&config;
+	while ((n = sc(__NR_read, FD_CONFIG, to + got, sizeof config - (size_t)got, 0)) > 0)
 		got += n;
 	if (got != sizeof config || config.version != PROTO_VERSION ||
-		config.nmounts > MAX_MOUNTS || config.nmasks > MAX_MASKS)
+	    config.nmounts > MAX_MOUNTS || config.nmasks > MAX_MASKS)
 		die(X_CONFIG);
-	long map = sc6(
-		__NR_mmap, 0, sizeof *pages * SLOTS, PROT_RW, MAP_SHARED_ | MAP_ANONYMOUS_, -1, 0);
+	int shared = MAP_SHARED_ | MAP_ANONYMOUS_;
+	long map = sc6(__NR_mmap, 0, sizeof *pages * SLOTS, PROT_RW, shared, -1, 0);
 	if (map < 0 && map > -4096)
 		die(X_MEMORY);
 	pages = (char(*)[4096])map;

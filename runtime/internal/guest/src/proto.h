@@ -9,7 +9,7 @@
  *                                <-------  K_STARTED               accepted: it will be reported
  *                                <-------  K_TTY + master          only with F_TTY
  *   K_SIGNAL, K_KILL             ------->
- *                                <-------  K_DONE                  by the reaper: it ended, all is dead
+ *                                <-------  K_DONE              by the reaper: all of it is dead
  *                                <-------  K_ENDED                 exactly one for each K_EXEC: its
  *                                                                  namespaces are gone as well
  *   K_STOP                       ------->                          guest ends all, then itself
