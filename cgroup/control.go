@@ -96,9 +96,14 @@ func readText(dir *os.File, path string) (string, error) {
 	return string(text), err
 }
 
+// makeDir sets the mode apart: under a strict umask of the caller the sandbox's user could not mount its
+// view of a v2 group, for which the kernel walks down to it as that user (EACCES).
 func makeDir(dir *os.File, path string) error {
 	if err := retry(func() error { return unix.Mkdirat(int(dir.Fd()), path, 0o755) }); err != nil {
 		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	if err := retry(func() error { return unix.Fchmodat(int(dir.Fd()), path, 0o755, 0) }); err != nil {
+		return &fs.PathError{Op: "chmod", Path: path, Err: err}
 	}
 	return nil
 }
