@@ -14,10 +14,11 @@ import (
 // B17: HOME is the user's own, writable, and never the host's; an empty one counts as unset.
 func TestHome(t *testing.T) {
 	const show = `echo "$HOME"; python3 -c 'import os; print(os.path.expanduser("~"))'; touch "$HOME/f" && echo writable`
-	for _, c := range []struct {
+	type test struct {
 		flags []string
 		home  string
-	}{
+	}
+	for _, c := range fewer(4, []test{
 		{nil, "/home/sandbox"},
 		{[]string{"-u", "root"}, "/root"},
 		{[]string{"-u", "0"}, "/root"},
@@ -28,7 +29,7 @@ func TestHome(t *testing.T) {
 		{[]string{"-u", "nobody"}, "/home/sandbox"},
 		{[]string{"-e", "HOME=/tmp"}, "/tmp"},
 		{[]string{"-e", "HOME="}, "/home/sandbox"},
-	} {
+	}) {
 		t.Run(strings.Join(c.flags, " "), func(t *testing.T) {
 			t.Parallel()
 			s := begin(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Environ(), "HOME=/host-home") },
@@ -82,7 +83,7 @@ func TestUmask(t *testing.T) {
 func TestLocale(t *testing.T) {
 	id := create(t)
 	python := []string{"--", "python3", "-c", "import sys; print(sys.stdout.encoding, 'é☕')"}
-	for _, locale := range []string{"UNUSED=1", "LC_ALL=C", "LC_ALL=POSIX", "LC_ALL=xx_XX.bad", "LANG=de_DE.ISO-8859-1"} {
+	for _, locale := range fewer(2, []string{"LC_ALL=xx_XX.bad", "LC_ALL=C", "UNUSED=1", "LC_ALL=POSIX", "LANG=de_DE.ISO-8859-1"}) {
 		t.Run(locale, func(t *testing.T) {
 			for _, where := range [][]string{{"run"}, {"exec", id}} {
 				s := begin(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Environ(), locale) }, append(where, python...)...)
@@ -98,7 +99,7 @@ func TestLocale(t *testing.T) {
 func TestLongArguments(t *testing.T) {
 	id := create(t)
 	const kib = 1 << 10
-	for _, n := range []int{200 * kib, 5 << 20} {
+	for _, n := range fewer(1, []int{200 * kib, 5 << 20}) {
 		script := "#" + strings.Repeat("x", n) + "\nprint('ran')\n"
 		huskInput(t, strings.NewReader(script), "exec", "-i", id, "--", "python3", "-").want(t, 0, "ran\n")
 		shell := strings.Repeat("# a comment of this script\n", n/27) + "echo ran\n"

@@ -15,27 +15,28 @@ import (
 // B5: 128+n for a signal, the program's own code otherwise, and a field beside it that says which.
 func TestExitCode(t *testing.T) {
 	id := create(t)
-	for _, c := range []struct {
+	type test struct {
 		args           []string
 		code           int
 		reason, signal string
-	}{
+	}
+	for _, c := range fewer(4, []test{
+		{[]string{"sh", "-c", "exit 255"}, 255, "exited", ""},
+		{[]string{"sh", "-c", "kill -SEGV $$"}, 139, "signalled", "SIGSEGV"},
+		{[]string{"sh", "-c", "kill -KILL $$"}, 137, "signalled", "SIGKILL"},
+		{[]string{"python3", "-c", "import os; os.kill(os.getpid(), 40)"}, 168, "signalled", "SIG40"},
 		{[]string{"true"}, 0, "exited", ""},
 		{[]string{"sh", "-c", "exit 1"}, 1, "exited", ""},
-		{[]string{"sh", "-c", "exit 255"}, 255, "exited", ""},
 		{[]string{"sh", "-c", "exit 256"}, 0, "exited", ""},
 		{[]string{"bash", "-c", "exit -1"}, 255, "exited", ""},
 		{[]string{"sh", "-c", "exit 124"}, 124, "exited", ""},
 		{[]string{"sh", "-c", "exit 125"}, 125, "exited", ""},
 		{[]string{"sh", "-c", "exit 137"}, 137, "exited", ""},
-		{[]string{"sh", "-c", "kill -SEGV $$"}, 139, "signalled", "SIGSEGV"},
-		{[]string{"sh", "-c", "kill -KILL $$"}, 137, "signalled", "SIGKILL"},
 		{[]string{"sh", "-c", "kill -TERM $$"}, 143, "signalled", "SIGTERM"},
 		{[]string{"sh", "-c", "kill -ABRT $$"}, 134, "signalled", "SIGABRT"},
-		{[]string{"python3", "-c", "import os; os.kill(os.getpid(), 40)"}, 168, "signalled", "SIG40"},
 		// the shell survives its child's signal and says so itself
 		{[]string{"sh", "-c", "sh -c 'kill -SEGV $$'; exit $?"}, 139, "exited", ""},
-	} {
+	}) {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			o := husk(t, append([]string{"exec", "--json", id, "--"}, c.args...)...)
 			r := decode(t, o)
@@ -84,24 +85,25 @@ func badPrograms(t *testing.T) string {
 // on stderr names the command.
 func TestNotStarted(t *testing.T) {
 	id := create(t, "--bind", badPrograms(t)+":/mnt/bad")
-	for _, c := range []struct {
+	type test struct {
 		program string
 		code    int // as an argument vector
 		inShell int
-	}{
+	}
+	for _, c := range fewer(4, []test{
 		{"nope", 127, 127},
+		{"/etc", 126, 126},
+		{"/mnt/bad/cr", 127, 127},
+		{"/mnt/bad/plain", 126, 0},
 		{"/no/such/program", 127, 127},
 		{"./relative", 127, 127},
 		{"/etc/passwd/x", 127, 126}, // dash says 127, bash 126
 		{"/etc/passwd", 126, 126},
-		{"/etc", 126, 126},
 		{"/mnt/bad/closed", 126, 126},
 		{"/mnt/bad/no-interpreter", 127, 127},
-		{"/mnt/bad/cr", 127, 127},
 		{"/mnt/bad/foreign", 126, 126},
-		{"/mnt/bad/plain", 126, 0},
 		{"/mnt/bad/good", 0, 0},
-	} {
+	}) {
 		t.Run(c.program, func(t *testing.T) {
 			o := husk(t, "exec", id, "--", c.program, "arg")
 			if o.code != c.code || (c.code != 0 && (!strings.HasPrefix(o.stderr, "husk: "+c.program+": ") || strings.Count(o.stderr, "\n") != 1 || o.stdout != "")) {
@@ -188,7 +190,7 @@ func TestReasonCancelled(t *testing.T) {
 
 // Signals to husk run reach the program. Issue 2 item 5.
 func TestSignalsReachTheProgram(t *testing.T) {
-	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
+	for _, sig := range fewer(3, []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGUSR1, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR2}) {
 		name := unix.SignalName(sig)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

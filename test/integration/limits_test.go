@@ -33,15 +33,16 @@ try:
 except RuntimeError: pass
 print(n, flush=True)
 import os; os._exit(0)`
-	for _, c := range []struct {
+	type test struct {
 		name, script string
 		flags        []string
 		want         int64
-	}{
+	}
+	for _, c := range fewer(2, []test{
 		{"processes", fork, []string{"--pids", "20"}, 20},
 		{"threads", threads, []string{"--pids", "20"}, 20},
 		{"default", fork, nil, 128},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			o := husk(t, append(append([]string{"run", "--json"}, c.flags...), "--", "python3", "-c", c.script)...)
 			r := decode(t, o)
@@ -61,18 +62,21 @@ import os; os._exit(0)`
 		t.Errorf("pids_limit_hits %v without any", r.PIDsLimitHits)
 	}
 	sh(t, "echo one", "--pids", "1").want(t, 0, "one\n")
-	for _, n := range []string{"0", "-1", "1.5", "many"} {
+	for _, n := range fewer(1, []string{"0", "-1", "1.5", "many"}) {
 		husk(t, "run", "--pids", n, "--", "true").wantError(t, "pids", n)
 	}
 }
 
 // B20, B2: every timeout has one meaning; it ends the command near its time.
 func TestTimeout(t *testing.T) {
-	for _, c := range []struct {
+	type test struct {
 		timeout string
 		code    int
 		says    string
-	}{
+	}
+	for _, c := range fewer(4, []test{
+		{"0.5", 124, "timed out after 500ms"},
+		{"none", 0, ""},
 		{"0", 125, "none"},
 		{"-1", 125, "none"},
 		{"-1s", 125, "-1s"},
@@ -81,12 +85,10 @@ func TestTimeout(t *testing.T) {
 		{"nan", 125, "nan"},
 		{"99999999999999999999", 125, "99999999999999999999"},
 		{"", 0, ""},
-		{"none", 0, ""},
 		{"1000000", 0, ""},
 		{"2h", 0, ""},
-		{"0.5", 124, "timed out after 500ms"},
 		{"500ms", 124, "timed out after 500ms"},
-	} {
+	}) {
 		t.Run(c.timeout, func(t *testing.T) {
 			t.Parallel()
 			o := sh(t, "echo on; sleep 0.7; [ "+strconv.Itoa(c.code)+" = 0 ] || sleep 60", "--timeout", c.timeout)
@@ -94,7 +96,10 @@ func TestTimeout(t *testing.T) {
 				o.wantError(t, "timeout", c.says)
 				return
 			}
-			o.want(t, c.code, "on\n")
+			// (the virtual machine may need longer than the time-out to start a shell)
+			if o.code != c.code || o.stdout != "on\n" && !(inVM() && c.code == 124) {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %d", o.code, o.stdout, o.stderr, c.code)
+			}
 			if !strings.Contains(o.stderr, c.says) || o.took > patience(4*time.Second) {
 				t.Errorf("after %v, stderr %q", o.took, o.stderr)
 			}
@@ -218,7 +223,8 @@ func TestStateDiskFull(t *testing.T) {
 
 // Sizes of tmpfs that cannot be are refused, and so is what leaves no memory to run in.
 func TestTmpfsBad(t *testing.T) {
-	for _, c := range []struct{ tmpfs, says string }{
+	type test struct{ tmpfs, says string }
+	for _, c := range fewer(3, []test{
 		{"data", "absolute"},
 		{"/data:size=0", "size"},
 		{"/data:size=-1", "size"},
@@ -227,7 +233,7 @@ func TestTmpfsBad(t *testing.T) {
 		{"/data:colour=red", "colour"},
 		{"/data:mode=999", "mode"},
 		{"/workspace:size=500m", "memory"},
-	} {
+	}) {
 		husk(t, "run", "--tmpfs", c.tmpfs, "--", "true").wantError(t, c.says)
 	}
 	husk(t, "run", "--memory", "1g", "--tmpfs", "/workspace:size=500m", "--", "true").want(t, 0, "")

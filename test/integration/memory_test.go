@@ -96,13 +96,16 @@ func TestMemorySwap(t *testing.T) {
 
 // C9: a limit that is too small is refused with the minimum, or works; a forgotten unit is refused.
 func TestMemorySizes(t *testing.T) {
-	for _, c := range []struct{ size, says string }{
-		{"1", "unit"},
+	type test struct{ size, says string }
+	for _, c := range fewer(4, []test{
 		{"64", "unit"},
+		{"1m", "at least 8MiB"},
+		{"8m", ""},
+		{"unlimited", ""},
+		{"1", "unit"},
 		{"4096", "unit"},
 		{"1b", "at least 8MiB"},
 		{"4096b", "at least 8MiB"},
-		{"1m", "at least 8MiB"},
 		{"4m", "at least 8MiB"},
 		{"6MiB", "at least 8MiB"},
 		{"8388607", "at least 8MiB"},
@@ -111,13 +114,12 @@ func TestMemorySizes(t *testing.T) {
 		{"64x", "64x"},
 		{"lots", "lots"},
 		{"", ""},
-		{"8m", ""},
 		{"64m", ""},
 		{"64MiB", ""},
 		{"0.25g", ""},
 		{"1e9", "1e9"},
-		{"unlimited", ""},
-	} {
+	}) {
+
 		t.Run(c.size, func(t *testing.T) {
 			o := husk(t, "run", "--memory", c.size, "--", "echo", "ran")
 			if c.says == "" {

@@ -171,10 +171,11 @@ func TestTTYSize(t *testing.T) {
 // B16: a new size reaches the program, with SIGWINCH, however early it comes.
 func TestTTYResize(t *testing.T) {
 	const program = `
-import signal, sys, os
-signal.signal(signal.SIGWINCH, lambda *a: print("winch", *os.get_terminal_size(), flush=True))
+import signal, os
+winch = {signal.SIGWINCH}
+signal.pthread_sigmask(signal.SIG_BLOCK, winch)
 print("ready", *os.get_terminal_size(), flush=True)
-while True: signal.pause()`
+while signal.sigwait(winch): print("winch", *os.get_terminal_size(), flush=True)`
 	c := openConsole(t, 40, 120)
 	s := c.begin(t, "run", "-it", "--", "python3", "-c", program)
 	c.until(t, "ready 120 40")
