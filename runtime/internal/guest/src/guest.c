@@ -15,7 +15,8 @@
 
 /* --- state ----------------------------------------------------------------------------------- */
 
-enum { SLOTS = 128, NOBODY = 65534, FD_REPORT = 3, SECOND = 1000000000 }; /* 3: a reaper's connection to the host */
+/* FD_REPORT: a reaper's connection to the host */
+enum { SLOTS = 128, NOBODY = 65534, FD_REPORT = 3, SECOND = 1000000000 };
 
 union control {
 	char bytes[sizeof(struct cmsghdr_) + MAX_FDS * sizeof(int)];
