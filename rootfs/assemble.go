@@ -73,7 +73,7 @@ func (b *builder) mountRoot() error {
 	var err error
 	b.root, err = b.mountTree(tree{top: b.p.Target}, unix.MS_NOSUID|unix.MS_NODEV, rootOptions)
 	if err != nil {
-		return fmt.Errorf("mount root: %w", err)
+		return fmt.Errorf("mount root on %s: %w", b.p.Target, err)
 	}
 	return nil
 }

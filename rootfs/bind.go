@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,9 +79,7 @@ func (b *builder) mapping(st unix.Stat_t, asRoot bool) Mapping {
 	}
 	if m.FromGID == 0 && !asRoot {
 		m.FromGID = m.FromUID
-	}
-	if m.FromGID != 0 {
-		m.RootGID = ids.GIDBase + ids.Size
+		m.RootGID = ids.GIDBase + ids.Size // only here: a set-group-id directory of root's below would give it away
 	}
 	return m
 }
@@ -146,7 +145,66 @@ func (b *builder) tree(m Mount, s source) (*os.File, error) {
 	if m.ReadOnly {
 		return cloneWith(s.file, attr) // its files show as nobody's
 	}
-	return nil, fmt.Errorf("its file system (%s), or one mounted in it, cannot map ids: bind it read-only, or use a directory on ext4, xfs or btrfs: %w", fsName(s.file), err)
+	return nil, fmt.Errorf("%s: %w", culprit(s.file, mapped, err), err)
+}
+
+// culprit says which mount, the source's or one below it, refuses to be idmapped, and why.
+func culprit(source *os.File, attr unix.MountAttr, err error) string {
+	at := source
+	if mountable(source, attr) {
+		if sub := submount(source, attr); sub != nil {
+			defer sub.Close()
+			at = sub
+		}
+	}
+	why := fmt.Sprintf("its file system (%s) cannot map ids: bind it read-only, or use a directory on ext4, xfs or btrfs", fsName(at))
+	if errors.Is(err, unix.EPERM) {
+		why = "its ids are mapped already: bind it read-only, or the directory that it shows"
+	}
+	if at != source {
+		return fmt.Sprintf("%s is mounted in it: %s", at.Name(), why)
+	}
+	return why
+}
+
+// mountable: whether one mount, without those below it, takes the flags.
+func mountable(f *os.File, attr unix.MountAttr) bool {
+	fd, err := unix.OpenTree(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr) == nil
+}
+
+// submount is the first mount below a directory that does not take the flags; nil if none is found.
+func submount(f *os.File, attr unix.MountAttr) *os.File {
+	top, err := os.Readlink(fdPath(f))
+	if err != nil {
+		return nil
+	}
+	text, err := os.ReadFile("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line) // proc_pid_mountinfo(5): the fifth is the mount point
+		if len(fields) < 5 {
+			continue
+		}
+		at := unescape.Replace(fields[4])
+		if !strings.HasPrefix(at, strings.TrimSuffix(top, "/")+"/") {
+			continue
+		}
+		if sub, err := openPath(at); err == nil {
+			if !mountable(sub, attr) {
+				return sub
+			}
+			sub.Close()
+		}
+	}
+	return nil
 }
 
 // cloneWith copies the mount that a file is in, with all below it, and changes the copy.

@@ -278,7 +278,7 @@ func TestRootBindUnmappable(t *testing.T) {
 	if st := statOf(t, p.Target+"/data"); st.Uid != 12345 {
 		t.Errorf("belongs to %d", st.Uid)
 	}
-	if _, err := bindTest(t, Mount{Source: source}); err == nil || !strings.Contains(err.Error(), "or one mounted in it, cannot map ids") {
+	if _, err := bindTest(t, Mount{Source: source}); err == nil || !strings.Contains(err.Error(), "is mounted in it: its file system (proc) cannot map ids") {
 		t.Errorf("writable: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ func (b *builder) makeDev() error {
 	var err error
 	b.dev, err = b.mountTree(tree{top: b.p.Dev, at: "/dev"}, unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64")
 	if err != nil {
-		return fmt.Errorf("mount /dev: %w", err)
+		return fmt.Errorf("mount /dev on %s: %w", b.p.Dev, err)
 	}
 	for _, d := range []device{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
 		if err := b.node(d); err != nil {

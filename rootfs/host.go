@@ -170,11 +170,15 @@ func (b *builder) madeUp() map[string]string {
 	if u.UID != 0 && u.UID != 1000 && u.UID != 65534 { // a number that has no name of its own
 		passwd += fmt.Sprintf("u%d:x:%d:%d::%s:/bin/sh\n", u.UID, u.UID, u.GID, u.Home)
 	}
+	own := "127.0.1.1\t" + b.p.Hostname + "\n"
+	if b.p.Hostname == "" {
+		own = ""
+	}
 	files := map[string]string{
 		"passwd":        passwd + "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"group":         group + "nogroup:x:65534:\n",
 		"hostname":      b.p.Hostname + "\n",
-		"hosts":         "127.0.0.1\tlocalhost\n127.0.1.1\t" + b.p.Hostname + "\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+		"hosts":         "127.0.0.1\tlocalhost\n" + own + "::1\tlocalhost ip6-localhost ip6-loopback\n",
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
 		"shells":        "/bin/sh\n/bin/bash\n",
 		"resolv.conf":   "",

@@ -1,6 +1,7 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	goruntime "runtime"
@@ -32,6 +33,9 @@ func UserNS(m Mapping) (*os.File, error) {
 			Pdeathsig:   syscall.SIGKILL,
 		},
 	})
+	if errors.Is(err, syscall.ENOSPC) { // what the kernel calls it
+		return nil, fmt.Errorf("make user namespace: the host has as many as it allows: raise /proc/sys/user/max_user_namespaces: %w", cause(err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make user namespace: %w", cause(err))
 	}
