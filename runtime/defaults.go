@@ -24,6 +24,12 @@ func (s Spec) withDefaults(id string) Spec {
 	if s.Snapshot == "" {
 		s.Snapshot = "host"
 	}
+	if s.Scope == "execute" { // as Info and the command line call it
+		s.Scope = ScopeExecute
+	}
+	if s.CPUView == "quota" {
+		s.CPUView = CPUViewQuota
+	}
 	if s.Hostname == "" {
 		s.Hostname = id
 	}

@@ -64,8 +64,9 @@ func StartChild(ctx context.Context, c Config, f Files) (*Guest, error) {
 	}
 	g, err := converse(c, in, out)
 	in.Close() // the child may go
-	if waitErr := cmd.Wait(); err != nil && ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), waitErr)
+	_ = cmd.Wait() // of its end we know from what it said, or did not say
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
 	}
 	return g, err
 }
