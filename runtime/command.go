@@ -23,12 +23,12 @@ type Command struct {
 	// rest is counted and dropped. A slow writer slows the command down and loses nothing. When a
 	// writer fails, the command finds that stream closed (SIGPIPE), as in any pipeline.
 	Stdout, Stderr io.Writer
-	// TTY gives it a terminal. Nil: plain pipes.
+	// TTY gives it a terminal, whose output is all on Stdout; Stderr must be nil. Nil: plain pipes.
 	TTY *TTY
 
 	// Timeout is the wall time. Zero: 5 minutes; NoTimeout: none. Negative otherwise is an error.
 	Timeout time.Duration
-	// CPUTime is the time on CPUs of the whole tree. Zero: no limit.
+	// CPUTime is the time on CPUs of the whole tree, at least a millisecond. Zero: no limit.
 	CPUTime time.Duration
 	// Output is how much of each stream the Result keeps. Zero: 8 MiB.
 	Output Bytes
@@ -36,7 +36,7 @@ type Command struct {
 	// Stdout and Stderr are set.
 	OutputKill bool
 
-	// Limits lowers the sandbox's for this command. Zero: the sandbox's.
+	// Limits lowers the sandbox's for this command; more than those is ErrInvalid. Zero: the sandbox's.
 	Limits Limits
 	// Rlimits override the defaults: nofile 1024, core 1 byte, stack 16 MiB soft, memlock 8 MiB,
 	// sigpending 4096, msgqueue 800 KiB, nice 0, rtprio 0; the others are the host's maxima.

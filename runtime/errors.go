@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Decisions a caller may want to make on an error; test with errors.Is.
+// Decisions a caller may want to make on an error; test with errors.Is. Other failures are SetupErrors.
 var (
 	// ErrNotFound: no sandbox of that id or name.
 	ErrNotFound = errors.New("no such sandbox")
@@ -13,9 +13,11 @@ var (
 	ErrExists = errors.New("name is taken")
 	// ErrStopped: the sandbox is not running; nothing was started, so trying again is safe.
 	ErrStopped = errors.New("sandbox is not running")
-	// ErrInvalid: the Spec, Command or name is wrong; nothing was touched.
+	// ErrInvalid: the Spec, Command or name is wrong, or a running sandbox was to be removed without
+	// force; nothing was touched.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnavailable: this host cannot give what was asked for.
+	// ErrUnavailable: all ranges of user ids are in use. What else this host cannot give, a controller
+	// or a swap limit, is a SetupError whose text names it.
 	ErrUnavailable = errors.New("not available on this host")
 )
 

@@ -28,10 +28,10 @@ type Result struct {
 	ID      string // of the execution
 	Sandbox string // id of the sandbox
 
-	ExitCode int    // the program's own; 128+n for signal n; 126 not executable, 127 not found
+	ExitCode int    // the program's own; 128+n for signal n, ours included; 126 not executable, 127 not found
 	Signal   string // "SIGSEGV", empty when no signal ended it
 	Reason   Reason
-	Error    string // with not-started: the cause
+	Error    string // with not-started: the cause; else empty, or why Command.Stdout or Stderr took no more
 
 	Started   time.Time
 	Wall      time.Duration
@@ -42,16 +42,16 @@ type Result struct {
 	PIDsPeak      *int64
 	IORead        *int64 // bytes read from block devices
 	IOWrite       *int64
-	OOMKills      *int64 // processes of the tree killed by the out-of-memory killer
-	PIDsLimitHits *int64 // forks refused
-	DiskFull      []string
+	OOMKills      *int64   // processes of the tree killed by the out-of-memory killer
+	PIDsLimitHits *int64   // forks refused
+	DiskFull      []string // destinations of sized mounts that were full at the end
 
-	Stdout, Stderr                   []byte // as far as kept
+	Stdout, Stderr                   []byte // as far as kept; nothing when Command has a writer for it
 	StdoutBytes, StderrBytes         int64  // all that was written
 	StdoutTruncated, StderrTruncated bool
 
-	Denials    []Denial
-	Downgrades []string
+	Denials    []Denial // with Command.TraceDenials: at most 64 different calls
+	Downgrades []string // of Spec.AllowDowngrade, what this host could not give
 }
 
 // Denial is a system call that the seccomp profile refused.

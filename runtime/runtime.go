@@ -11,6 +11,13 @@
 // A program's failure is a Result; an error means that the sandbox could not be built or observed.
 // The zero Spec is the tightest sandbox; what this host cannot give is an error naming it.
 //
+// A sandbox is made by Create, runs any number of commands with Execute, alone or at once, and is
+// destroyed by Remove; Run does all three. Stop and Terminate end a sandbox and leave its entry in the
+// store. Every error wraps one of the Err… values that a caller may decide on, or is a *SetupError.
+//
+// Limits: about 80 executions at once in one sandbox, and 4095 sandboxes on a host with the range of
+// user ids that husk registers for itself. docs/limits.md has the rest.
+//
 // All methods may be called by several goroutines and processes at once. A context that ends kills
 // what the call started, reaps it and reports. An attached execution dies with the process that
 // started it.
@@ -55,8 +62,11 @@ type Runtime struct {
 }
 
 // Init must be the first statement of main in a program that embeds husk: it reserves the main thread,
-// so that no sandbox's mount namespace is ever left on it. In a process that husk started from this
-// program for itself, main is never reached.
+// so that no sandbox's mount namespace is ever left on it.
+//
+// To build a sandbox, husk starts this program again for a moment, twice. There neither main nor an init
+// function of package main is reached; init functions of packages that the program imports may run. What
+// they print goes nowhere, they find an environment of few variables, and must not read standard input.
 func Init() { engine.LockMain() }
 
 // Open opens the store and makes it if it is not there. It fails without root, and on a store written
@@ -85,7 +95,8 @@ func Open(o Options) (*Runtime, error) {
 	return rt, rt.store.open()
 }
 
-// Close releases what Open took. Sandboxes live on.
+// Close ends the use of the store; sandboxes live on. In this version it has nothing to do: what was opened
+// of the cgroup file systems is closed when the Runtime is garbage.
 func (rt *Runtime) Close() error { return nil }
 
 // cgroups opens the cgroup tree once.
@@ -103,14 +114,16 @@ func (rt *Runtime) cgroups() (*cgroup.Tree, error) {
 	return tree, nil
 }
 
-// Create makes a sandbox and starts its guest. The caller must Terminate or Remove it one day; it
-// outlives this process. ErrExists: the name is taken. ErrInvalid: the Spec is wrong.
+// Create makes a sandbox and starts its guest. It outlives this process, until somebody calls Remove.
+// ErrExists: the name is taken. ErrInvalid: the Spec is wrong, and everything that is wrong with it is
+// named. When ctx ends before the sandbox is ready, nothing is left of it.
 func (rt *Runtime) Create(ctx context.Context, spec Spec) (*Sandbox, error) {
 	return rt.create(ctx, spec, nil)
 }
 
-// Run creates a sandbox, executes one command in it and destroys it: nothing is left behind, also when
-// this process is killed meanwhile.
+// Run creates a sandbox, executes one command in it and destroys it: nothing is left behind. When this
+// process is killed meanwhile, the command ends at once, and the next Create, Run or List by anybody
+// clears the rest. Errors are those of Create and Execute.
 func (rt *Runtime) Run(ctx context.Context, spec Spec, c Command) (Result, error) {
 	full := spec.withDefaults("x")
 	if err := errors.Join(full.validate(), c.withDefaults(full).validate(full)); err != nil {
@@ -149,7 +162,7 @@ func (rt *Runtime) Sandbox(ref string) (*Sandbox, error) {
 	return &Sandbox{rt: rt, st: st}, nil
 }
 
-// List describes all sandboxes, the oldest first.
+// List describes all sandboxes, the oldest first, after it has cleared what dead ones left.
 func (rt *Runtime) List(ctx context.Context) ([]Info, error) {
 	if err := rt.sweep(ctx); err != nil {
 		return nil, err
@@ -168,7 +181,7 @@ func (rt *Runtime) List(ctx context.Context) ([]Info, error) {
 	return infos, nil
 }
 
-// Info describes a sandbox without touching it.
+// Info describes a sandbox.
 type Info struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name,omitempty"`

@@ -43,7 +43,8 @@ func (sb *Sandbox) ID() string { return sb.st.ID }
 // Name is the Spec's name, or empty.
 func (sb *Sandbox) Name() string { return sb.st.Spec.Name }
 
-// Info reads the present state from disk.
+// Info reads the state from disk. That of a sandbox whose guest died is put right by the next List,
+// Create or Run.
 func (sb *Sandbox) Info() (Info, error) {
 	st, err := sb.rt.store.load(sb.st.ID)
 	if err != nil {

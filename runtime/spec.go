@@ -15,21 +15,24 @@ type Spec struct {
 	Name string `json:"name,omitempty"`
 	// Labels are the caller's own notes.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Snapshot is the root; empty is the built-in base "host".
+	// Snapshot is the root; empty is the built-in base "host", the only one in this version.
 	Snapshot string `json:"snapshot,omitempty"`
 	// Scope says what executions share besides workspace and binds. Zero: nothing.
 	Scope Scope `json:"scope,omitempty"`
 	// Network is what the network may do. Zero: none, an own namespace with loopback only.
 	Network netpolicy.Policy `json:"network"`
-	// User runs the commands: "name", "uid" or "uid:gid". Empty: the snapshot's own (base host: 1000).
+	// User runs the commands: "name", "uid", "name:gid" or "uid:gid", ids 0 to 65535 inside. Empty: the
+	// snapshot's own (base host: sandbox, 1000). Base host has the names root, sandbox and nobody.
 	User string `json:"user,omitempty"`
 	// Hostname inside. Empty: the sandbox's id.
 	Hostname string `json:"hostname,omitempty"`
-	// WorkDir is where commands start. Empty: /workspace.
+	// WorkDir is where commands start, an absolute path that exists inside. Empty: /workspace.
 	WorkDir string `json:"work_dir,omitempty"`
-	// Env holds NAME=value entries for every execution; they never appear in inspect or events.
+	// Env holds NAME=value entries for every execution, over PATH, HOME, USER, LANG=C.UTF-8 and the
+	// thread counts of CPUView. Of this process's own environment nothing is passed on.
 	Env []string `json:"env,omitempty"`
-	// Binds show files and directories of the host inside.
+	// Binds show files and directories of the host inside. With scope execute none may lie below /tmp,
+	// /var/tmp, /run, /dev/shm or HOME, which are mounted anew for each execution.
 	Binds []Bind `json:"binds,omitempty"`
 	// Tmpfs are further sized tmpfs, besides /tmp /var/tmp /run /dev/shm, HOME and /workspace. One
 	// with the destination of a built-in one replaces it.
@@ -74,11 +77,12 @@ const (
 	CPUViewHost CPUView = "host"
 )
 
-// Bind shows a file or directory of the host inside. On a writable bind, files belong on the host
-// to the owner of Source, never to root unless AsHostRoot.
+// Bind shows a file or directory of the host inside, writable unless ReadOnly is set. On a writable
+// bind, files belong on the host to the owner of Source, never to root unless AsHostRoot, and its file
+// system must support idmapped mounts (ext4, xfs, btrfs; tmpfs from Linux 6.3).
 type Bind struct {
-	Source      string `json:"source"`      // on the host, must exist
-	Destination string `json:"destination"` // inside, absolute; made when missing
+	Source      string `json:"source"`      // on the host, absolute, must exist
+	Destination string `json:"destination"` // inside, absolute, not below /proc /sys /dev; made when missing
 	ReadOnly    bool   `json:"read_only"`
 	AsHostRoot  bool   `json:"as_host_root,omitempty"` // needed for a writable bind of what host root owns
 }
@@ -92,7 +96,8 @@ type Tmpfs struct {
 	Exec        bool   `json:"exec,omitempty"`   // programs may be run from it; the built-in ones allow it
 }
 
-// Limits bound CPU, memory and processes. Zero is the default named, Unlimited (-1) is no limit.
+// Limits bound CPU, memory and processes. Zero is the default named, Unlimited (-1) is no limit. What is
+// more than the host has (CPUs) is ErrInvalid.
 type Limits struct {
 	Memory   Bytes   `json:"memory_bytes,omitempty"` // default 512 MiB; swap is always 0; at least 8 MiB
 	CPUs     float64 `json:"cpus,omitempty"`         // default 1; fractions allowed, at least 0.01
@@ -113,7 +118,7 @@ type TTYSize struct{ Rows, Cols uint16 }
 
 // Rlimit bounds one kernel resource of each process (setrlimit(2)): core cpu data fsize locks
 // memlock msgqueue nice nofile nproc rss rtprio rttime sigpending stack as. Unlimited (-1) is
-// RLIM_INFINITY.
+// RLIM_INFINITY. More than the host's maximum is an error of the execution.
 type Rlimit struct {
 	Name string `json:"name"`
 	Soft int64  `json:"soft"`
