@@ -63,7 +63,7 @@ func StartChild(ctx context.Context, c Config, f Files) (*Guest, error) {
 		return nil, stepError("start engine", c.ID, err)
 	}
 	g, err := converse(c, in, out)
-	in.Close() // the child may go
+	in.Close()     // the child may go
 	_ = cmd.Wait() // of its end we know from what it said, or did not say
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
