@@ -203,10 +203,6 @@ func (e *execution) run(ctx context.Context, request *guest.Exec) (guest.Message
 		return guest.Message{}, e.broken(err)
 	}
 	e.streams.start()
-	if e.cmd.Timeout > 0 {
-		// the guest ends it in time; this is for a guest that does not
-		_ = e.conn.SetDeadline(time.Now().Add(e.cmd.Timeout + killDeadline))
-	}
 	unhook := context.AfterFunc(ctx, e.kill)
 	defer unhook()
 	done := make(chan struct{})
@@ -276,6 +272,10 @@ func (e *execution) wait() (guest.Message, error) {
 		switch m.Kind {
 		case guest.KindStarted:
 			fault("started")
+			if e.cmd.Timeout > 0 {
+				// the guest ends it in time; this is for a guest that does not
+				_ = e.conn.SetDeadline(time.Now().Add(e.cmd.Timeout + killDeadline))
+			}
 		case guest.KindTTY:
 			e.streams.attach(file)
 		case guest.KindEnded, guest.KindDone:

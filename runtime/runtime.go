@@ -107,6 +107,10 @@ func (rt *Runtime) cgroups() (*cgroup.Tree, error) {
 		return rt.tree, nil
 	}
 	tree, err := cgroup.Open(rt.opts.CgroupParent)
+	var missing *cgroup.UnavailableError
+	if errors.As(err, &missing) {
+		err = unavailable{err}
+	}
 	if err != nil {
 		return nil, &SetupError{"open cgroups", rt.opts.CgroupParent, err}
 	}
@@ -216,6 +220,11 @@ func (st *state) info() Info {
 		Labels: st.Spec.Labels, Scope: scope, Network: st.Spec.Network.String(), CreatedAt: st.CreatedAt,
 	}
 }
+
+// unavailable says ErrUnavailable of an error that has its own text for it.
+type unavailable struct{ error }
+
+func (u unavailable) Unwrap() []error { return []error{ErrUnavailable, u.error} }
 
 func wrapStep(step, subject string, err error) error {
 	var s *SetupError

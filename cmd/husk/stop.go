@@ -12,7 +12,7 @@ func stopCommand(in *invocation) *command {
 	var grace string
 	var asJSON bool
 	return &command{
-		name: "stop", summary: "end everything in sandboxes, and keep their files",
+		name: "stop", summary: "end everything in sandboxes, and keep their record",
 		usage: []string{"stop [OPTIONS] SANDBOX…"},
 		about: `
 Every execution gets SIGTERM, and SIGKILL after the grace. Stopping a stopped
