@@ -1,7 +1,9 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 )
@@ -82,20 +84,34 @@ func (t *Tree) setCPUs(dir, cpus string) error {
 	return write(h.root, path.Join(dir, "cpuset.cpus"), cpus)
 }
 
-// openWithCPUSets is open for a leaf that has CPUs of its own.
-func (g *Group) openWithCPUSets() (*dirs, error) {
+// openWithCPUSets exchanges what open gave for what a leaf needs that has CPUs of its own.
+func (g *Group) openWithCPUSets(x *dirs) (*dirs, error) {
+	if g.tree.mode == Hybrid && x.of[cpuset] != nil {
+		return x, nil
+	}
 	if err := g.joinCPUSets(); err != nil {
+		g.release(x)
+		g.leaveCPUSets(err)
 		return nil, err
 	}
-	x, _, err := g.open()
-	if err != nil || x.of[cpuset] != nil {
-		return x, err
+	if g.tree.mode == Unified {
+		return x, nil
 	}
-	g.mu.Lock()
-	g.x = nil // from before there were CPU sets; others may still be using it, so it is not closed
-	g.mu.Unlock()
-	x, _, err = g.open()
+	g.release(x) // is from before there were CPU sets
+	_ = g.Close()
+	x, _, err := g.open()
+	if err != nil {
+		g.leaveCPUSets(err)
+	}
 	return x, err
+}
+
+// leaveCPUSets removes what joinCPUSets made for a sandbox that was removed meanwhile by somebody who
+// could not know of it.
+func (g *Group) leaveCPUSets(err error) {
+	if h := g.tree.of[cpuset]; g.tree.mode == Hybrid && h != nil && errors.Is(err, fs.ErrNotExist) {
+		_ = h.removeTree(g.path(""))
+	}
 }
 
 // limitLeafCPUs gives CPUs to a leaf that has its directories.

@@ -22,10 +22,13 @@ type Group struct {
 	owner Owner // read with it
 }
 
-// dirs are descriptors of one group in each hierarchy; of those that share one, the same.
+// dirs are descriptors of one group in each hierarchy; of those that share one, the same. The group has
+// a share in them and so has each leaf, and the last one closes them: a leaf must never work in what
+// another has opened under the same number.
 type dirs struct {
-	v2 *os.File
-	of [numControllers]*os.File // nil: not made there
+	v2     *os.File
+	of     [numControllers]*os.File // nil: not made there
+	shares int                      // guarded by Group.mu
 }
 
 // path is that of a group of the sandbox, relative to each hierarchy's root.
@@ -92,11 +95,12 @@ func explain(err error) error {
 	return err
 }
 
-// open gives x in each hierarchy, opened once.
+// open gives a share of x in each hierarchy, opened once. The caller must release it.
 func (g *Group) open() (*dirs, Owner, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.x != nil {
+		g.x.shares++
 		return g.x, g.owner, nil
 	}
 	var st unix.Stat_t
@@ -108,8 +112,29 @@ func (g *Group) open() (*dirs, Owner, error) {
 	if err != nil {
 		return nil, Owner{}, err
 	}
+	x.shares = 2
 	g.x, g.owner = x, Owner{int(st.Uid), int(st.Gid)}
 	return x, g.owner, nil
+}
+
+// release gives a share of open back.
+func (g *Group) release(x *dirs) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.drop(x)
+}
+
+// drop is release for who has the lock.
+func (g *Group) drop(x *dirs) {
+	if x.shares--; x.shares > 0 {
+		return
+	}
+	x.v2.Close()
+	for _, f := range x.of {
+		if f != nil {
+			f.Close() // again, where hierarchies are shared: an error that says nothing
+		}
+	}
 }
 
 // openDirs opens a group wherever it must be, and in the cpuset hierarchy if it is there.
@@ -137,18 +162,13 @@ func (t *Tree) openDirs(group string) (*dirs, error) {
 	return d, nil
 }
 
-// Close releases the descriptors that were opened for leaves. The groups stay. A Group may be used
-// after it, and opens them again.
+// Close releases the descriptors that were opened for leaves; those that there are stay usable. The
+// groups stay. A Group may be used after it, and opens them again.
 func (g *Group) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.x != nil {
-		g.x.v2.Close()
-		for _, f := range g.x.of {
-			if f != nil {
-				f.Close() // again, where hierarchies are shared: an error that says nothing
-			}
-		}
+		g.drop(g.x)
 		g.x = nil
 	}
 	return nil
@@ -197,12 +217,14 @@ func (g *Group) WaitEmpty(ctx context.Context) error {
 	return nil
 }
 
-// Usage is that of all executions together, since the sandbox was created.
+// Usage is that of all executions together, since the sandbox was created. v1 counts what memory and
+// pids limits did only where it happened, so on Hybrid OOMKills and PIDsLimitHits are nil.
 func (g *Group) Usage() (Usage, error) {
 	x, _, err := g.open()
 	if err != nil {
 		return Usage{}, fmt.Errorf("read usage of %s: %w", g.id, err)
 	}
+	defer g.release(x)
 	var u values
 	err = u.readCPU(x.v2, "cpu.stat")
 	if err == nil {
@@ -210,6 +232,9 @@ func (g *Group) Usage() (Usage, error) {
 	}
 	if err != nil {
 		return Usage{}, fmt.Errorf("read usage of %s: %w", g.id, err)
+	}
+	if g.tree.mode == Hybrid {
+		u.known[hasOOMs], u.known[hasRefused] = false, false
 	}
 	return u.usage(), nil
 }

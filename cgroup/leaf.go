@@ -8,22 +8,26 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Leaf is the group of one execution. The files it hands out stay its own: Close or Remove closes them.
+// It is safe for concurrent use.
 type Leaf struct {
 	group *Group
 	name  string
-	x     *dirs
 	own   []*os.File // x in each hierarchy that the leaf has a directory in; v2 first
 
 	into, cpuFile *os.File
 	tasks         []*os.File
 	oomGroup      bool
-	oomEvents     *os.File
+
+	mu        sync.Mutex
+	x         *dirs // a share; nil once the leaf is removed
+	oomEvents *os.File
 }
 
 // Leaf makes the group of an execution, below the sandbox's, with its limits in force. The limits are
@@ -34,15 +38,17 @@ func (g *Group) Leaf(name string, l Limits) (*Leaf, error) {
 	}
 	x, owner, err := g.open()
 	if err == nil && l.CPUSet != "" {
-		x, err = g.openWithCPUSets()
+		x, err = g.openWithCPUSets(x)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make group %s of %s: %w", name, g.id, err)
 	}
 	leaf := &Leaf{group: g, name: name, x: x, oomGroup: l.OOMGroup && g.tree.mode == Hybrid}
 	if err := leaf.build(l, owner); err != nil {
-		leaf.Close()
-		leaf.removeEmpty()
+		_ = leaf.Remove()
+		if l.CPUSet != "" {
+			g.leaveCPUSets(err)
+		}
 		return nil, fmt.Errorf("make group %s of %s: %w", name, g.id, err)
 	}
 	return leaf, nil
@@ -146,10 +152,13 @@ func (f *Leaf) CPUFile() *os.File { return f.cpuFile }
 func (f *Leaf) CPUFileIsV1() bool { return false }
 
 // OOMEvents is an eventfd that becomes readable when the leaf, or a group above it, is out of memory
-// and the kernel is about to kill one process, for whoever then kills the rest. It is nil unless
-// Limits.OOMGroup was asked for on Hybrid; on Unified the kernel kills them all by itself.
+// and the kernel is about to kill one process, for whoever then kills the rest; and when the leaf is
+// removed. It is nil unless Limits.OOMGroup was asked for on Hybrid; on Unified the kernel kills them
+// all by itself.
 func (f *Leaf) OOMEvents() (*os.File, error) {
-	if !f.oomGroup || f.oomEvents != nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.oomGroup || f.oomEvents != nil || f.x == nil {
 		return f.oomEvents, nil
 	}
 	dir := f.x.of[memory]
@@ -172,8 +181,14 @@ func (f *Leaf) OOMEvents() (*os.File, error) {
 	return events, nil
 }
 
-// Usage is what was used so far; after the end, in all.
+// Usage is what was used so far; after the end, in all. The error is fs.ErrNotExist when the leaf was
+// removed.
 func (f *Leaf) Usage() (Usage, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.x == nil {
+		return Usage{}, fmt.Errorf("read usage of %s: %w", f.name, fs.ErrNotExist)
+	}
 	var u values
 	err := u.readCPUFile(f.cpuFile)
 	if err == nil {
@@ -185,8 +200,14 @@ func (f *Leaf) Usage() (Usage, error) {
 	return u.usage(), nil
 }
 
-// Kill sends SIGKILL to all processes of the leaf, also those that are just being forked.
+// Kill sends SIGKILL to all processes of the leaf, also those that are just being forked. In a removed
+// one there are none.
 func (f *Leaf) Kill() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.x == nil {
+		return nil
+	}
 	if err := write(f.x.v2, f.name+"/cgroup.kill", "1"); err != nil {
 		return fmt.Errorf("kill %s: %w", f.name, err)
 	}
@@ -199,24 +220,30 @@ const leafDeadline = 10 * time.Second
 // Remove removes the leaf and closes its files. Processes still in it are killed and waited for, at
 // most ten seconds. It may be called again.
 func (f *Leaf) Remove() error {
-	f.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.x == nil {
+		return nil
+	}
+	f.closeFiles()
 	err := f.removeEmpty()
-	if !errors.Is(err, unix.EBUSY) {
+	if errors.Is(err, unix.EBUSY) {
+		ctx, cancel := context.WithTimeout(context.Background(), leafDeadline)
+		defer cancel()
+		err = f.group.tree.remove(ctx, f.group.path("x/"+f.name))
+	}
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leafDeadline)
-	defer cancel()
-	return f.group.tree.remove(ctx, f.group.path("x/"+f.name))
+	f.group.release(f.x)
+	f.x = nil
+	return nil
 }
 
 // removeEmpty is enough when all has ended.
 func (f *Leaf) removeEmpty() error {
-	for i, dir := range f.own {
+	for _, dir := range f.own {
 		err := removeDir(dir, f.name)
-		if errors.Is(err, unix.EBUSY) {
-			f.own = f.own[i:]
-			return err
-		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove group: %w", err)
 		}
@@ -226,11 +253,16 @@ func (f *Leaf) removeEmpty() error {
 
 // Close closes the leaf's files. The group stays, for Remove or for the sandbox's Remove.
 func (f *Leaf) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closeFiles()
+	return nil
+}
+
+func (f *Leaf) closeFiles() {
 	for _, file := range append(f.tasks, f.into, f.cpuFile, f.oomEvents) {
 		if file != nil {
-			file.Close() // nothing was written through it here
+			file.Close() // nothing was written through it here; a second time changes nothing
 		}
 	}
-	f.tasks, f.into, f.cpuFile, f.oomEvents = nil, nil, nil, nil
-	return nil
 }

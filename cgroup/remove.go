@@ -20,7 +20,7 @@ func (g *Group) Remove(ctx context.Context) error {
 	g.Close()
 	err := write(g.tree.v2.root, g.path("x/cgroup.freeze"), "0")
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-		err = g.tree.remove(ctx, g.path(""))
+		err = g.tree.remove(ctx, g.path(""), "guest", "x")
 	}
 	if err != nil {
 		return fmt.Errorf("remove groups of %s: %w", g.id, err)
@@ -35,8 +35,9 @@ func (g *Group) removeEmpty() {
 	}
 }
 
-// remove kills what is in a group, waits for the end of it, and removes the group everywhere.
-func (t *Tree) remove(ctx context.Context, group string) error {
+// remove kills what is in a group, waits for the end of it, and removes the group everywhere. It need not
+// look for those groups below that are named.
+func (t *Tree) remove(ctx context.Context, group string, below ...string) error {
 	err := write(t.v2.root, path.Join(group, "cgroup.kill"), "1")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 		return err
@@ -45,6 +46,9 @@ func (t *Tree) remove(ctx context.Context, group string) error {
 		return err
 	}
 	for _, h := range t.all {
+		for _, name := range below {
+			_ = removeDir(h.root, group+"/"+name) // what stays makes the group busy
+		}
 		if err := h.remove(ctx, group); err != nil {
 			return fmt.Errorf("%s: %w", h.point, err)
 		}

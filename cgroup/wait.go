@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lostNotice is how long to wait for the kernel's notice of a change before looking once more, in ms.
-// The kernel delays notices that follow one another within 10 ms, and drops a delayed one when another
-// process removes the group meanwhile.
-const lostNotice = 1000
+// The kernel delays notices that follow one another within 10 ms, so we look sooner at first, at growing
+// intervals; and it drops a delayed one when another process removes the group meanwhile.
+const (
+	firstLook = 100 * time.Microsecond
+	lostLook  = time.Second
+)
 
 // waitEvent returns when a cgroup.events file has a line, "populated 0" also when the group is gone.
 func waitEvent(ctx context.Context, dir *os.File, path, line string) error {
@@ -24,7 +27,7 @@ func waitEvent(ctx context.Context, dir *os.File, path, line string) error {
 	}
 	defer unix.Close(fd)
 	var cancelled *cancelFile
-	for {
+	for look := firstLook; ; look = min(2*look, lostLook) {
 		var buf [statSize]byte
 		text, err := pread(fd, path, buf[:])
 		if err != nil {
@@ -42,7 +45,7 @@ func waitEvent(ctx context.Context, dir *os.File, path, line string) error {
 			}
 			defer cancelled.close()
 		}
-		if err := poll(lostNotice, unix.PollFd{Fd: int32(fd), Events: unix.POLLPRI}, cancelled.poll()); err != nil {
+		if err := poll(look, unix.PollFd{Fd: int32(fd), Events: unix.POLLPRI}, cancelled.poll()); err != nil {
 			return err
 		}
 	}
@@ -67,10 +70,11 @@ func hasLine(text []byte, line string) bool {
 }
 
 // poll waits for any of some events. It may return early.
-func poll(milliseconds int, fds ...unix.PollFd) error {
-	_, err := unix.Poll(fds, milliseconds)
+func poll(timeout time.Duration, fds ...unix.PollFd) error {
+	t := unix.NsecToTimespec(int64(timeout))
+	_, err := unix.Ppoll(fds, &t, nil)
 	if err != nil && err != unix.EINTR {
-		return os.NewSyscallError("poll", err)
+		return os.NewSyscallError("ppoll", err)
 	}
 	return nil
 }
