@@ -1,4 +1,4 @@
-package cgroup_test
+package cgroup
 
 import (
 	"testing"
@@ -6,29 +6,27 @@ import (
 	"github.com/containerd/cgroups/v3"
 	"github.com/containerd/cgroups/v3/cgroup1"
 	"github.com/containerd/cgroups/v3/cgroup2"
-
-	"github.com/husk-sandbox/husk/cgroup"
 )
 
 // TestRootAgreesWithContainerd: containerd's packages, which are too slow to start for husk itself, see the
 // same mode and the same limits.
 func TestRootAgreesWithContainerd(t *testing.T) {
-	tree := open(t)
-	want := map[cgroup.Mode]cgroups.CGMode{cgroup.Unified: cgroups.Unified, cgroup.Hybrid: cgroups.Hybrid}[tree.Mode()]
+	tree := testTree(t)
+	want := map[Mode]cgroups.CGMode{Unified: cgroups.Unified, Hybrid: cgroups.Hybrid}[tree.Mode()]
 	if got := cgroups.Mode(); got != want {
 		t.Errorf("containerd says mode %v, we say %v", got, tree.Mode())
 	}
 	const memory, pids = 64 << 20, 10
-	create(t, "containerd", cgroup.Limits{Memory: memory, PIDs: pids})
-	gotMemory, gotPIDs := limitsByContainerd(t, tree.Mode(), parent()+"/containerd/x")
+	testGroup(t, tree, Limits{Memory: memory, PIDs: pids})
+	gotMemory, gotPIDs := limitsByContainerd(t, tree.Mode(), "/"+tree.parent+"/a1/x")
 	if gotMemory != memory || gotPIDs != pids {
 		t.Errorf("containerd reads memory %d, pids %d; want %d, %d", gotMemory, gotPIDs, memory, pids)
 	}
 }
 
-func limitsByContainerd(t *testing.T, mode cgroup.Mode, group string) (memory, pids uint64) {
+func limitsByContainerd(t *testing.T, mode Mode, group string) (memory, pids uint64) {
 	t.Helper()
-	if mode == cgroup.Unified {
+	if mode == Unified {
 		m, err := cgroup2.Load(group)
 		if err != nil {
 			t.Fatal(err)
