@@ -69,7 +69,8 @@ func TestMemoryGroup(t *testing.T) {
 func TestMemoryOfFiles(t *testing.T) {
 	id := create(t, "--memory", "64m", "--tmpfs", "/big:size=1g")
 	r := decode(t, husk(t, "exec", "--json", id, "--", "sh", "-c", "head -c 500m /dev/zero >/big/f; echo $?"))
-	if r.Stdout != "137\n" || r.OOMKills == nil || *r.OOMKills < 1 {
+	// what the files hold stays taken after the first victim, so that the shell may be the second
+	if r.Stdout != "137\n" && r.Reason != "oom" || r.OOMKills == nil || *r.OOMKills < 1 {
 		t.Errorf("%+v", r)
 	}
 	husk(t, "exec", id, "--", "echo", "usable").want(t, 0, "usable\n")
