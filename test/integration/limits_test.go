@@ -113,7 +113,7 @@ func TestTimeoutResult(t *testing.T) {
 	if o.code != 124 || r.Reason != "timeout" || r.ExitCode != 137 || r.Stdout != "out\n" || r.Stderr != "err\n" {
 		t.Errorf("exit code %d, %+v", o.code, r)
 	}
-	if r.WallSeconds < 0.5 || r.WallSeconds > patience(time.Second/2).Seconds() {
+	if r.WallSeconds < 0.5 || r.WallSeconds > patience(2*time.Second).Seconds() {
 		t.Errorf("wall_seconds %v", r.WallSeconds)
 	}
 }
